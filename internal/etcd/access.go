@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Endpoint is one member, reached through its own host.
+// Endpoint is one member, reached through the host on which it runs.
 type Endpoint struct {
 	ID      string // of the host
 	Address string // "127.0.0.1:2379", as seen from the host
@@ -15,13 +15,14 @@ type Endpoint struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Access is everything needed to reach a cluster's etcd. It holds credentials, which printing and marshalling hide.
+// Access is everything needed to reach the etcd of a cluster. It contains credentials, which printing and marshalling
+// hide.
 type Access struct {
 	Credentials Credentials
 	Via         []Endpoint // the hosts to go through, best first
-	// Answer bounds one member's answer to one request, unless ctx ends earlier; 0 means one and a half seconds.
+	// Answer limits the time for the answer of one member to one request; 0 means one and a half seconds.
 	Answer time.Duration
-	// Election bounds the election of a leader by members that answer and see none; 0 means five seconds.
+	// Election limits the wait for a leader if members answer but see none; 0 means five seconds.
 	Election time.Duration
 }
 

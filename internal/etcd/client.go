@@ -1,8 +1,8 @@
-// Package etcd queries and changes the members of a cluster's etcd, through tunnels of its control-plane hosts.
+// Package etcd queries and changes the etcd members of a cluster, through tunnels of its control-plane hosts.
 //
-// A Client talks to one voting member, the first that answered. It reaches the others through that member's host, at
-// the client URLs they advertise. There is one connection per member, and no retry: every call ends with ctx, and the
-// caller decides about failures.
+// A Client is connected to one voting member, the first that answered. It reaches the others through the host of that
+// member, at the client URLs that they advertise. It opens one connection per member and does not retry: the caller
+// decides what to do after a failure. Every call ends when ctx ends.
 package etcd
 
 import (
@@ -25,11 +25,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answerWithin bounds one member's answer to one request, unless ctx ends earlier or Access sets another time.
+// answerWithin limits the time for the answer of one member to one request, unless Access sets another limit.
 const answerWithin = 1500 * time.Millisecond
 
-// PatientAnswer bounds the answer of a member that must exist but was late before. As Access.Answer it suits callers
-// with a single task and enough time.
+// PatientAnswer limits the time for the answer of a member that must exist but did not answer in time before. Callers
+// that have only one task and enough time can also use it as Access.Answer.
 const PatientAnswer = 5 * time.Second
 
 // Errors for errors.Is.
@@ -54,9 +54,9 @@ type Client struct {
 	answer, election time.Duration // from Access
 }
 
-// Connect returns a client of the first voting member that answers a status request, in the order of Via. Each member
-// has one and a half seconds, or what ctx leaves. The error joins the errors of all endpoints and is ErrNoMember. The
-// caller closes the client.
+// Connect returns a client connected to the first voting member that answers a status request. It tries the endpoints
+// in the order of Via, and waits for each one at most Access.Answer. If none answers, the error wraps ErrNoMember and
+// the errors of all endpoints. The caller must close the client.
 func Connect(ctx context.Context, a Access) (*Client, error) {
 	config, err := a.Credentials.TLS()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) readOwnStatus(ctx context.Context) error {
 // Via returns the ID of the host whose tunnel is used.
 func (c *Client) Via() string { return c.via.ID }
 
-// Greeting returns the connected member's status at Connect.
+// Greeting returns the status that the connected member reported at Connect.
 func (c *Client) Greeting() Status { return statusOf(c.self) }
 
 // Requests returns the number of requests so far.
@@ -110,7 +110,7 @@ func (c *Client) Close() error {
 	return errors.Join(problems...)
 }
 
-// connectTo returns the connection to a client URL, opened on first use.
+// connectTo returns the connection to a client URL, and opens it at the first call.
 func (c *Client) connectTo(clientURL string) (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,12 +156,12 @@ func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL,
 		return nil
 	}
 	if status.Code(err) == codes.DeadlineExceeded {
-		err = fmt.Errorf("no answer within %s", limit) // gRPC has its own wording
+		err = fmt.Errorf("no answer within %s", limit) // clearer than the gRPC error
 	}
 	return fmt.Errorf("etcd at %s: %s: %w", clientURL, what, translateError(err))
 }
 
-// translateError converts the server's errors to this package's.
+// translateError returns the error of this package for an error of the etcd server, or the same error if there is none.
 func translateError(err error) error {
 	server := rpctypes.Error(err)
 	switch {

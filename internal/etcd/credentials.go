@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Credentials are what a client of etcd needs, in PEM: kubeadm's etcd CA, and the API server's etcd client
-// certificate with its key. They never print, log or encode themselves.
+// Credentials are what an etcd client needs, in PEM: the etcd CA, and the etcd client certificate of the API server
+// with its key. Printing, logging or encoding shows a placeholder.
 type Credentials struct {
 	CA, Cert, Key []byte
 }
@@ -30,7 +30,7 @@ func (Credentials) MarshalText() ([]byte, error) { return []byte(redacted), nil 
 // Complete reports whether all three parts are set. It does not check their content.
 func (c Credentials) Complete() bool { return len(c.CA) > 0 && len(c.Cert) > 0 && len(c.Key) > 0 }
 
-// TLS returns the configuration of a client that trusts only the etcd CA. Its errors hold nothing of the key.
+// TLS returns the configuration of a client that trusts only the etcd CA. Its errors never contain parts of the key.
 func (c Credentials) TLS() (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(c.Cert, c.Key)
 	if err != nil {

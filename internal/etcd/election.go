@@ -7,14 +7,14 @@ import (
 	"kubeone/internal/retry"
 )
 
-// electionWithin bounds an election: members notice the loss of a leader after a second, and need as long again if
-// they do not agree at once. electionEvery is the pause between checks.
+// electionWithin limits the wait for an election. Members notice the loss of a leader after a second, and need another
+// second if they do not agree at once. electionEvery is the pause between checks.
 const (
 	electionWithin = 5 * time.Second
 	electionEvery  = 250 * time.Millisecond
 )
 
-// isElecting reports whether the voters that answered could elect a leader but have not done so yet.
+// isElecting reports whether a quorum of voters answered but some of them see no leader.
 func (l poll) isElecting() bool {
 	return l.hasQuorumAnswered() && (!l.agreed || len(l.leaderlessVoters()) > 0)
 }
@@ -30,7 +30,7 @@ func (l poll) leaderlessVoters() []int {
 	return out
 }
 
-// memberStatus returns the member's status; nil without an answer.
+// memberStatus returns the status of a member, or nil if it did not answer.
 func (l poll) memberStatus(id uint64) *Status {
 	for i, m := range l.members {
 		if m.ID == id {
@@ -40,7 +40,7 @@ func (l poll) memberStatus(id uint64) *Status {
 	return nil
 }
 
-// awaitLeader polls until the members have a leader or the time is up.
+// awaitLeader polls until the members have a leader, for at most Access.Election, and returns the last poll.
 func (c *Client) awaitLeader(ctx context.Context, l poll) poll {
 	pollUntil(ctx, c.election, electionEvery, func(ctx context.Context) bool {
 		l = c.pollAgain(ctx, l)
@@ -49,8 +49,8 @@ func (c *Client) awaitLeader(ctx context.Context, l poll) poll {
 	return l
 }
 
-// pollAgain asks the members that saw no leader again, and for the list if no quorum had agreed on it. Without an
-// answer, the former result stays.
+// pollAgain asks the members that saw no leader again. It reads the list again if no quorum had agreed on it. If there
+// is no answer, the previous result stays.
 func (c *Client) pollAgain(ctx context.Context, l poll) poll {
 	next := l
 	if !l.agreed {
@@ -75,7 +75,7 @@ func (c *Client) pollAgain(ctx context.Context, l poll) poll {
 	return next
 }
 
-// pollUntil asks, with a pause before each time, until the answer is yes, the limit has passed, or ctx ends.
+// pollUntil pauses and calls ask repeatedly, until ask returns true, the limit has passed, or ctx ends.
 func pollUntil(ctx context.Context, limit, pause time.Duration, ask func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

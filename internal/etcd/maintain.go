@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// defragWithin bounds the defragmentation of one member; about ten seconds per GiB are usual.
+	// defragWithin limits the time for defragmenting one member, which usually takes about ten seconds per GiB.
 	defragWithin = 10 * time.Minute
-	// backWithin bounds the time until a defragmented member is healthy again.
+	// backWithin limits the wait for a defragmented member to become healthy again.
 	backWithin = time.Minute
 	pollEvery  = 200 * time.Millisecond
 )
@@ -28,10 +28,11 @@ type Defragmented struct {
 	Before, After int64 // bytes, allocated
 }
 
-// Defragment defragments the database of a member or, if member is "", of all members one at a time: followers first,
-// the leader last. During it, a member answers no requests. Before each member it surveys all and stops with
-// ErrUnhealthy if one is not healthy; after each it waits until the member is healthy again. It calls tell, if not
-// nil, after each. A member is given by name or ID in hex; an unlisted one is ErrNotFound.
+// Defragment defragments the database of a member or, if member is "", of all members one at a time, the leader last. A
+// member does not answer requests while it is defragmented. Before each member, Defragment checks all members, and
+// returns ErrUnhealthy if one is not healthy. After each member it waits until the member is healthy again, and calls
+// tell if that is not nil. A member can be given by name or by ID in hex. If it is not listed, the error wraps
+// ErrNotFound.
 func (c *Client) Defragment(ctx context.Context, member string, tell func(Defragmented)) error {
 	s, err := c.healthySurvey(ctx)
 	if err == nil {
@@ -52,7 +53,7 @@ func (c *Client) Defragment(ctx context.Context, member string, tell func(Defrag
 	return nil
 }
 
-// orderLeaderLast orders members for work that disturbs them one after the other.
+// orderLeaderLast returns the members with the leader at the end, so that work on them causes at most one election.
 func orderLeaderLast(members []Surveyed) []Surveyed {
 	ordered := slices.Clone(members)
 	slices.SortStableFunc(ordered, func(a, b Surveyed) int {
@@ -100,7 +101,7 @@ func (c *Client) awaitHealthy(ctx context.Context, m Member) (Status, error) {
 	}
 }
 
-// healthySurvey surveys all members. The error is ErrUnhealthy if one of them is not a healthy voter.
+// healthySurvey surveys all members. The error wraps ErrUnhealthy if one of them is not a healthy voter.
 func (c *Client) healthySurvey(ctx context.Context) (Survey, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
@@ -117,7 +118,7 @@ func (c *Client) healthySurvey(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// whyUnhealthy describes why a member is not healthy.
+// whyUnhealthy returns why a member is not healthy.
 func (m Surveyed) whyUnhealthy() string {
 	name := m.Name
 	if name == "" {
@@ -142,16 +143,16 @@ type Disarmed struct {
 	Alarm  string // "NOSPACE", "CORRUPT"
 }
 
-// Errors of Disarm.
+// Errors returned by Disarm, for errors.Is.
 var (
 	ErrNoSpace = errors.New("the database is still at its quota: the alarm would return at once")
 	ErrCorrupt = errors.New("a member's database is corrupt: replace the member instead of disarming the alarm")
 )
 
-// Disarm disarms the alarms of a member, given as for Defragment. If member is "", it disarms all alarms, including
-// those of members that have left, which also block writes. It refuses with ErrNoSpace while a member with a space
-// alarm has a database at its quota, and with ErrCorrupt while a member with a corruption alarm is still listed. It
-// then changes nothing.
+// Disarm clears the alarms of a member, given as for Defragment. If member is "", it clears all alarms, including those
+// of members that have left, because these also block writes. If a member with a space alarm has a database at its
+// quota, it changes nothing and returns ErrNoSpace. If a member with a corruption alarm is still listed, it changes
+// nothing and returns ErrCorrupt.
 func (c *Client) Disarm(ctx context.Context, member string) ([]Disarmed, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ func HexID(id uint64) string { return strconv.FormatUint(id, 16) }
 // ParseID parses the output of HexID.
 func ParseID(s string) (uint64, error) { return strconv.ParseUint(s, 16, 64) }
 
-// Status is a member's report on itself.
+// Status is what a member reports about itself.
 type Status struct {
 	Version string
 	DBSize  int64  // bytes, allocated
@@ -39,8 +39,8 @@ type Status struct {
 	Revision int64
 }
 
-// Members returns the quorum's member list. Without a quorum, it returns the last list of the connected member, which
-// may be stale, and agreed is false.
+// Members returns the member list. agreed reports whether a quorum agreed on it. Otherwise it is the last list that the
+// connected member knows, which may be outdated.
 func (c *Client) Members(ctx context.Context) (members []Member, agreed bool, err error) {
 	members, err = c.listMembers(ctx, true)
 	if err == nil {
@@ -71,7 +71,7 @@ func (c *Client) listMembers(ctx context.Context, linearizable bool) ([]Member, 
 	return members, nil
 }
 
-// Status asks one member for its status, at its first client URL.
+// Status returns the status of one member, from its first client URL.
 func (c *Client) Status(ctx context.Context, m Member) (Status, error) {
 	return c.statusWithin(ctx, c.answer, m)
 }
@@ -118,7 +118,7 @@ type Alarm struct {
 // Alarms are all raised alarms, in etcd's order.
 type Alarms []Alarm
 
-// alarmsOf returns the names of one member's alarms.
+// alarmsOf returns the names of the alarms that one member has raised.
 func (a Alarms) alarmsOf(member uint64) []string {
 	var names []string
 	for _, alarm := range a {
@@ -129,7 +129,7 @@ func (a Alarms) alarmsOf(member uint64) []string {
 	return names
 }
 
-// alarmsOfUnlisted returns the alarms of members that are not listed.
+// alarmsOfUnlisted returns the alarms of members that are no longer listed.
 func (a Alarms) alarmsOfUnlisted(members []Member) []Alarm {
 	var out []Alarm
 	for _, alarm := range a {
@@ -157,8 +157,8 @@ func (c *Client) Alarms(ctx context.Context) (Alarms, error) {
 	return alarms, nil
 }
 
-// RemoveMember removes a member from the cluster; a missing one is ErrNotFound. The caller must know that this is
-// safe for the quorum.
+// RemoveMember removes a member from the cluster. It returns an error that wraps ErrNotFound if there is no such
+// member. It does not check whether the others keep quorum; the caller must.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 	return c.call(ctx, c.connectedURL(), "remove member "+HexID(id),
 		func(ctx context.Context, conn *grpc.ClientConn) error {

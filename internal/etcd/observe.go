@@ -10,16 +10,16 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Observe reads the membership, then every member's status in parallel. A member that does not answer is a fact
-// (Healthy No). An error is an unknown membership, an alarm that cannot be read, or ErrSlow. Healthy means that the
-// member answered, sees a leader, and has no CORRUPT alarm.
+// Observe reads the member list, then the status of every member in parallel. A member is healthy if it answers, sees a
+// leader, and has no CORRUPT alarm. A member that does not answer is not an error; its Healthy is No. Observe returns
+// an error if it cannot read the list or the alarms, or ErrSlow.
 //
-// If the quorum has just agreed on the list, it exists even if members do not report their own status at once. So if
-// fewer voters than a quorum report, the silent ones are asked once more and get PatientAnswer: a busy cluster never
-// looks like one without quorum. If still too few report, the error is ErrSlow.
+// If a quorum has agreed on the list but fewer voters than a quorum report their status in time, etcd is only busy.
+// Observe then asks the others again and waits for PatientAnswer, so that a busy etcd does not look like one that has
+// lost quorum. If there are still too few, it returns ErrSlow.
 //
-// If a quorum of voters reports but some see no leader, an election is running. They are asked again until they have
-// a leader, for at most Access.Election.
+// If a quorum of voters reports but some see no leader, an election is in progress. Observe asks them again until they
+// see a leader, for at most Access.Election.
 //
 // Requests: one for the list, one per started member except the one asked at Connect, and one for alarms if a member
 // reports any.
@@ -36,7 +36,7 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 		out.Problem = "no quorum answers; the member list is from the member on " + c.via.ID + " and may be outdated"
 	}
 	var alarms Alarms
-	if l.agreed { // otherwise no answer comes, and no member is healthy without a leader anyway
+	if l.agreed { // without quorum, alarms cannot be read, and no member is healthy anyway
 		if alarms, err = c.alarmsOf(ctx, l.statuses); err != nil {
 			return observed.Etcd{}, err
 		}
@@ -51,15 +51,15 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 	return out, nil
 }
 
-// poll holds the members' answers: the list, whether a quorum agreed on it, and each status; nil if a member did not
-// answer.
+// poll holds the answers of the members: the list, whether a quorum agreed on it, and each status. The status of a
+// member that did not answer is nil.
 type poll struct {
 	members  []Member
 	agreed   bool
 	statuses []*Status
 }
 
-// pollMembers asks once. The member asked at Connect has reported its status then.
+// pollMembers asks every member once, except the connected member, which reported its status at Connect.
 func (c *Client) pollMembers(ctx context.Context) (poll, error) {
 	members, agreed, err := c.Members(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Client) pollMembers(ctx context.Context) (poll, error) {
 	return l, nil
 }
 
-// askStatuses reads the missing statuses. Members that do not answer within the limit stay nil.
+// askStatuses fills in the missing statuses. It leaves nil for members that do not answer within the limit.
 func (c *Client) askStatuses(ctx context.Context, limit time.Duration, members []Member, statuses []*Status) {
 	var wait sync.WaitGroup
 	for i, m := range members {
@@ -113,7 +113,7 @@ func (l poll) hasQuorumAnswered() bool {
 	return answers > voters/2
 }
 
-// alarmsOf reads the alarms if a member reports any: a status names them only in words.
+// alarmsOf reads the alarms if a member reports any. Statuses cannot be used, because they contain alarms only as text.
 func (c *Client) alarmsOf(ctx context.Context, statuses []*Status) (Alarms, error) {
 	for _, s := range statuses {
 		if s != nil && len(s.Errors) > 0 {

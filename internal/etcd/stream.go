@@ -14,18 +14,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pieceWithin bounds the wait for the next piece of a snapshot.
+// pieceWithin limits the wait for the next piece of a snapshot.
 const pieceWithin = 30 * time.Second
 
-// ErrSnapshotBroken means that a snapshot ended early or arrived damaged; what was written is useless.
+// ErrSnapshotBroken means that a snapshot ended early or arrived damaged. The caller must discard what was written.
 var ErrSnapshotBroken = errors.New("the snapshot arrived incomplete or damaged")
 
-// ErrDisk wraps an error of the snapshot's writer, such as a full disk.
+// ErrDisk means that the writer for the snapshot returned an error, for example because the disk is full.
 var ErrDisk = errors.New("the snapshot cannot be written")
 
-// Snapshot writes a snapshot of the member's whole database to w as it arrives: the database, then its sha256. It
-// needs no quorum; without one the data may be outdated. It returns the size, and an error unless everything arrived
-// and matches the checksum. There is no time limit while pieces keep coming.
+// Snapshot writes a snapshot of the connected member to w as it arrives: the whole database, then its sha256. It
+// returns the size, and an error if the snapshot is incomplete or does not match the checksum. It does not need a
+// quorum, but without quorum the data may be outdated. There is no time limit as long as data keeps arriving.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 	conn, err := c.connectTo(c.connectedURL())
 	if err != nil {
@@ -59,7 +59,7 @@ func receivePieces(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out i
 		stop(fmt.Errorf("%w: no data for %s", ErrSnapshotBroken, pieceWithin))
 	})
 	defer late.Stop()
-	remaining := uint64(1) // until the first piece states it
+	remaining := uint64(1) // unknown until the first piece arrives
 	for {
 		piece, err := stream.Recv()
 		switch {
@@ -70,7 +70,7 @@ func receivePieces(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out i
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrSnapshotBroken, err)
 		}
-		late.Stop() // the time of our own disk does not count
+		late.Stop() // do not count the time for writing
 		if _, err := out.Write(piece.Blob); err != nil {
 			return fmt.Errorf("%w: %w", ErrDisk, err)
 		}

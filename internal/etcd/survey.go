@@ -14,18 +14,19 @@ import (
 	"google.golang.org/grpc"
 )
 
-// hashWithin bounds the hashing of a member's keys; it reads all of them.
+// hashWithin limits the time in which a member hashes its keys, which reads all of them.
 const hashWithin = 30 * time.Second
 
-// Survey holds the members' answers, in the order of their IDs.
+// Survey holds the answers of all members, ordered by ID.
 type Survey struct {
 	ClusterID uint64
-	// Agreed means that a quorum answered; otherwise the list is from the connected member and may be outdated.
+	// Agreed means that a quorum agreed on the member list. Otherwise the list is that of the connected member and may
+	// be outdated.
 	Agreed  bool
 	Members []Surveyed
-	// Orphans are alarms of members that are no longer listed. They count like any other.
+	// Orphans are alarms of members that are no longer listed. They have the same effect as other alarms.
 	Orphans []Alarm
-	// Consistent says whether all members that answered have the same keys at the same revision.
+	// Consistent says whether all members that answered have the same keys and values at the same revision.
 	Consistent Consistency
 }
 
@@ -35,7 +36,7 @@ type Surveyed struct {
 	Status  *Status // nil without an answer
 	Problem error   // why there is no answer
 	Alarms  []string
-	Hash    *Hash // nil if there is nothing to compare
+	Hash    *Hash // nil if it could not be compared
 }
 
 // Hash is the hash of a member's keys.
@@ -52,10 +53,10 @@ type Consistency string
 const (
 	NotCompared Consistency = ""        // fewer than two members answered, or they compacted in between
 	Same        Consistency = "same"    // every member that answered has the same keys
-	Different   Consistency = "differs" // at least one has other keys: its database is damaged
+	Different   Consistency = "differs" // the keys of at least one differ: its database is damaged
 )
 
-// Healthy reports whether the member answered, is a voter, sees a leader, and has no alarm of corruption.
+// Healthy reports whether the member answered, is a voter, sees a leader, and has no corruption alarm.
 func (m Surveyed) Healthy() bool {
 	return m.Status != nil && !m.Learner && m.Status.Leader != 0 && !slices.Contains(m.Alarms, "CORRUPT")
 }
@@ -63,8 +64,8 @@ func (m Surveyed) Healthy() bool {
 // Leads reports whether the member sees itself as the leader.
 func (m Surveyed) Leads() bool { return m.Status != nil && m.Status.Leader == m.ID }
 
-// onlyMember restricts the survey to one member, by name or ID in hex, or to a former member with a raised alarm, by
-// ID; "" keeps everything. The error is ErrNotFound if there is none.
+// onlyMember returns the survey restricted to one member, by name or ID in hex, or to one that has left but has raised
+// an alarm, by ID. For "" it returns the survey unchanged. The error wraps ErrNotFound if there is no such member.
 func (s Survey) onlyMember(member string) (Survey, error) {
 	if member == "" {
 		return s, nil
@@ -83,8 +84,8 @@ func (s Survey) onlyMember(member string) (Survey, error) {
 	return s, nil
 }
 
-// Survey reads the membership, then every member's status and, at one common revision, the hash of its keys. A silent
-// member is part of the result; an unknown membership is an error.
+// Survey reads the member list, the status of every member and, at a common revision, the hash of its keys. A member
+// that does not answer is part of the result. Survey returns an error only if it cannot read the list.
 func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
@@ -95,7 +96,7 @@ func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// surveyHealth is Survey without hashes, which are expensive for the members.
+// surveyHealth does the same as Survey without hashes, which cost members much time.
 func (c *Client) surveyHealth(ctx context.Context) (Survey, error) {
 	members, agreed, err := c.Members(ctx)
 	if err != nil {
@@ -162,7 +163,7 @@ func (c *Client) hashKV(ctx context.Context, m Member, revision int64) (Hash, er
 	return Hash{Hash: answer.Hash, Revision: revision, CompactRevision: answer.CompactRevision}, nil
 }
 
-// compareHashes compares the comparable hashes.
+// compareHashes compares the hashes that have the same revisions.
 func compareHashes(members []Surveyed) Consistency {
 	byCompaction := map[int64][]uint32{}
 	for _, m := range members {
@@ -188,5 +189,5 @@ func compareHashes(members []Surveyed) Consistency {
 	return result
 }
 
-// ErrUnhealthy means that a member is not healthy, and the others must not be disturbed.
+// ErrUnhealthy means that nothing was done because a member is not healthy.
 var ErrUnhealthy = errors.New("not every member is healthy")

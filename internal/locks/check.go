@@ -30,7 +30,7 @@ const (
 //	the cluster's end  | noneNeeded  | noneNeeded                | leaseRequired
 //
 // A hook on the operator's machine can run without the Lease, because its purpose may be to repair the API. A run that
-// resets every control-plane host can run without the Lease, because there will soon be no API.
+// resets every control-plane host needs the Lease only for steps through the API, because there will soon be no API.
 func whoConfirms(scope plan.Scope, place step.Place) confirmer {
 	switch {
 	case !scope.Cluster && place == step.OnHost:

@@ -1,4 +1,4 @@
-// Package retry repeats calls that may succeed a moment later.
+// Package retry repeats calls that may succeed if tried again.
 package retry
 
 import (
@@ -18,8 +18,8 @@ type Policy struct {
 	Factor     int
 }
 
-// Do repeats the call until it succeeds, fails for good or Attempts times, or ctx ends. The error is always the
-// call's last one, never ctx's own.
+// Do repeats the call until it succeeds, returns an error that is not transient, has failed Attempts times, or ctx
+// ends. It returns the last error of the call, even if ctx ended.
 func (p Policy) Do(ctx context.Context, call func(context.Context) error) error {
 	pause := p.First
 	for n := 1; ; n++ {
@@ -34,7 +34,7 @@ func (p Policy) Do(ctx context.Context, call func(context.Context) error) error 
 	}
 }
 
-// Pause waits for d. It returns false if ctx ends first.
+// Pause waits for d. It returns false if ctx ends first, and true otherwise.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,8 +6,9 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// splitManualStages returns the stages that the script runs without an argument, the stages that run only if they are
-// named, and the secret files that the former need, all in the order of the host's steps.
+// splitManualStages divides the stages of a host for operators who run the script manually. It returns the stages that
+// the script runs without an argument, the others, which run only if named, and the secret files that the former need.
+// All are in the order of the steps.
 func splitManualStages(steps []step.Intent) (stages, others, secrets []string) {
 	for _, s := range steps {
 		if !s.Kind.ByHand() {
@@ -25,7 +26,7 @@ func splitManualStages(steps []step.Intent) (stages, others, secrets []string) {
 	return stages, others, secrets
 }
 
-// secretFile returns the file that a stage reads the secret from; "" if the operator need not provide it.
+// secretFile returns the file from which a stage reads the secret, or "" if the operator does not have to provide it.
 func secretFile(s step.Secret) string {
 	switch s {
 	case step.TokenSecret:

@@ -9,18 +9,18 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// CredentialsFile is a tar in SecretsDir of all files with credentials for a host, named by the last part of their
-// paths.
+// CredentialsFile is a tar in SecretsDir with all credential files for a host, each named after the last part of its
+// path.
 const CredentialsFile = "credentials.tar"
 
-// Kinds of files with credentials that the script creates and removes.
+// Kinds of credential files that the script creates and removes.
 const (
 	managesRegistries = "registries"
 	managesProxy      = "proxy"
 )
 
-// credentialVariables returns variables that say which files with credentials the host gets, and which kinds the script
-// manages. They contain no secrets.
+// credentialVariables returns the variables that say which credential files are sent to the host, and which kinds the
+// script manages. They contain no secrets.
 func credentialVariables(c *desired.Credentials) []step.Variable {
 	var manages, paths []string
 	if c != nil {

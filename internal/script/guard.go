@@ -16,7 +16,7 @@ RestartSec=1
 [Install]
 WantedBy=multi-user.target`
 
-// guardProgram returns the program of that unit; "" for workers.
+// guardProgram returns the program of that unit, or "" for workers, which have no such unit.
 func guardProgram(r desired.Role) string {
 	if r != desired.ControlPlane {
 		return ""

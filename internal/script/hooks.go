@@ -8,7 +8,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// hooksFunction returns the shell function hooks_of, which runs the hooks of a moment. It dies if none are planned.
+// hooksFunction returns the shell function hooks_of, which runs the hooks planned for a moment and fails if there are
+// none.
 func hooksFunction(steps []step.Intent) string {
 	var b strings.Builder
 	b.WriteString("hooks_of() {\n\tcase $1 in\n")
@@ -30,7 +31,7 @@ func hooksFunction(steps []step.Intent) string {
 	return b.String()
 }
 
-// pendingHooks returns the stages before which the host notes that it owes hooks, as "STAGE:ACTIVITY".
+// pendingHooks returns the stages before which the host records pending hooks of an activity, as "STAGE:ACTIVITY".
 func pendingHooks(steps []step.Intent) []string {
 	var out []string
 	for kind, activity := range step.Owed(steps) {

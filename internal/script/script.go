@@ -1,10 +1,10 @@
-// Package script renders a host's plan as one shell script with stages (`node.sh STAGE`); without a stage, the script
-// carries out the whole plan of its host. Rendering is pure: the same desired cluster and host give the same text, byte
-// for byte, and golden files pin it.
+// Package script renders the steps of a plan that run on one host as a shell script with stages (`node.sh STAGE`).
+// Without a stage, the script runs all steps of its host. Rendering is pure: the same input gives the same text, byte
+// for byte. Golden files check that.
 //
-// A script has three parts: variables (lines of NAME='value'), files (functions that print a file's content), and the
-// stages themselves, which are the same for every host and live in sh/. Scripts hold no secrets. Each step's secrets
-// are uploaded to SecretsDir just before it, readable only by root, and removed after it.
+// A script has three parts: variables (lines of NAME='value'), files (functions that print the content of a file), and
+// the stages, which are in sh/ and are the same for every host. Scripts contain no secrets. The secrets of a step are
+// uploaded to SecretsDir just before it, readable only by root, and are removed after it.
 package script
 
 import (
@@ -32,7 +32,7 @@ const (
 	ArtifactsDir = "/var/lib/kubeone/artifacts"
 	StepDir      = "/var/lib/kubeone/step"
 	LockDir      = "/var/lib/kubeone/lock"
-	// ControllerNote is a file with the name and digest of the controllers' image that the host has.
+	// ControllerNote is a file with the name and digest of the controller image on the host.
 	ControllerNote = "/var/lib/kubeone/controller-image"
 	SecretsDir     = componentconfig.SecretsDir
 	MarkerFile     = "/etc/kubeone/marker"
@@ -70,7 +70,7 @@ const (
 	TokenKeysFile   = "token-keys"
 )
 
-// Input is everything that a host's script depends on.
+// Input is everything that the script for a host depends on.
 type Input struct {
 	componentconfig.Input
 
@@ -78,14 +78,14 @@ type Input struct {
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
 	Steps      []step.Intent // on this host, in order
-	// Credentials are the hosts' credentials for registries and proxies. Nil means unknown: hosts keep what they have.
-	// The script contains only the names of their files.
+	// Credentials are the host credentials for registries and proxies. Nil means unknown, and hosts keep their
+	// credentials. The script contains only the names of their files.
 	Credentials *desired.Credentials
 	Reason      string // last part of a snapshot's name; "" means DefaultSnapshotReason
 	Epoch       int    // number of recoveries of the cluster, including one by this script
 }
 
-// Render returns the host's script.
+// Render returns the script for a host.
 func Render(in Input) (string, error) {
 	artifacts, ok := in.Want.ArtifactsFor(in.Host, in.Arch)
 	if !ok && !in.resetOnly() {
@@ -135,8 +135,8 @@ func Render(in Input) (string, error) {
 	return b.String(), nil
 }
 
-// ownEnvironment unsets variables of the script's caller, or of systemd's configuration: kubeadm copies proxies from
-// the environment into static pods.
+// ownEnvironment unsets proxy variables from the caller of the script or the systemd configuration, because kubeadm
+// copies them into static pods.
 const ownEnvironment = `
 for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
 	case $name in PATH | LC_ALL | HOME | PWD | KUBEONE_RUN | SHELLOPTS | BASHOPTS) ;; *) unset "$name" ;; esac
@@ -144,7 +144,7 @@ done
 
 `
 
-// Private returns the shell functions that make directories and lock files for root only.
+// Private returns the shell functions that create directories and lock files that only root can access.
 func Private() string {
 	text, err := stages.ReadFile("sh/private.sh")
 	if err != nil {
@@ -193,9 +193,9 @@ func registryFunction(want desired.Cluster) string {
 	return b.String()
 }
 
-// functionDefinition returns a function that prints a file's content from a here-document. The delimiter is extended
-// until it is no line of the content. dash 0.5.12 loses bytes of a line that begins like the delimiter and has
-// non-ASCII characters; content with such a line is quoted instead.
+// functionDefinition returns a shell function that prints the content of a file from a here-document. The delimiter is
+// extended until no line of the content is equal to it. dash 0.5.12 loses bytes in lines that start like the delimiter
+// and contain non-ASCII characters, so content with such a line is quoted instead.
 func functionDefinition(function, content string) string {
 	content = strings.TrimRight(content, "\n")
 	end := "KUBEONE_END_OF_FILE"
@@ -211,7 +211,7 @@ func functionDefinition(function, content string) string {
 	return fmt.Sprintf("\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", function, end, content, end)
 }
 
-// resetOnly reports whether the host can only be reset: its architecture is unknown, or no version is desired.
+// resetOnly reports whether the host can only be reset, because its architecture is unknown or no version is desired.
 func (in Input) resetOnly() bool { return len(in.Want.Artifacts) == 0 }
 
 // Quote returns s as one word of a POSIX shell, whatever it contains.
@@ -225,7 +225,7 @@ func Stage(i step.Intent) string {
 	return string(i.Kind)
 }
 
-// shellVariables returns the script's variables, in order. The files of sh/ document them.
+// shellVariables returns the variables of the script, in order. The files in sh/ document them.
 func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 	text, words := step.Text, step.Words
 	stages, others, secrets := splitManualStages(in.Steps)
@@ -289,7 +289,8 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		step.Variables(in.Steps))
 }
 
-// cniVariables returns variables about the network plugin's CNI configuration, and whether the operator installs it.
+// cniVariables returns variables about the CNI configuration of the network plugin, and whether the operator installs
+// the plugin.
 func cniVariables(in Input) []step.Variable {
 	return []step.Variable{
 		step.Words("CNI_FILES", in.Network.Config.Files()...),
@@ -333,20 +334,20 @@ func yesNo(b bool) string {
 func initFlags(want desired.Cluster) string {
 	switch {
 	case want.LimitsNodes():
-		return "--skip-phases=addon" // they follow when their namespace is exempt
+		return "--skip-phases=addon" // addons are applied later, when their namespace is exempt
 	case want.Network.KubeProxy.Skip:
 		return "--skip-phases=addon/kube-proxy"
 	}
 	return ""
 }
 
-// distroName returns the host's operating system; the zero System if it is not in the table.
+// distroName returns the operating system of the host, or the zero System if it is not supported.
 func distroName(in Input) distro.System {
 	s, _ := distro.Find(in.OS)
 	return s
 }
 
-// pluginBinaries returns the names of the network plugin's binaries.
+// pluginBinaries returns the names of the binaries of the network plugin.
 func pluginBinaries(in Input) []string {
 	names := make([]string, 0, len(in.Network.Binaries))
 	for _, b := range in.Network.Binaries {
@@ -355,7 +356,8 @@ func pluginBinaries(in Input) []string {
 	return names
 }
 
-// linkPlugin returns a function that links a network plugin's binary to the directory that the container runtime uses.
+// linkPlugin returns a shell function that links a binary of the network plugin into the directory that the container
+// runtime uses.
 func linkPlugin(in Input) string {
 	var b strings.Builder
 	b.WriteString("\n# link_plugin NAME HOME\nlink_plugin() {\n\tcase $1 in\n")
@@ -386,7 +388,7 @@ func imageLines(a desired.Artifacts, r desired.Role) [][]string {
 	return lines
 }
 
-// etcdImage returns the name of the release's etcd image; "" if it has none.
+// etcdImage returns the name of the etcd image in the release, or "" if there is none.
 func etcdImage(a desired.Artifacts) string {
 	for _, i := range a.Images {
 		if _, name, _ := componentconfig.ImageParts(i.Name); name == "etcd" {

@@ -12,10 +12,11 @@ import (
 // DefaultSnapshotReason is the last part of the name of a snapshot that a plan takes before a change.
 const DefaultSnapshotReason = "before-change"
 
-// SnapshotDir is the directory of the snapshots of a control-plane host's etcd member.
+// SnapshotDir is the directory on a control-plane host for snapshots of its etcd member.
 const SnapshotDir = "/var/lib/kubeone/snapshots"
 
-// snapshotFiles returns the timer of the scheduled snapshots, its service, and its script; empty files for workers.
+// snapshotFiles returns the timer for scheduled snapshots, its service, and its script. For workers, these files are
+// empty.
 func snapshotFiles(in Input) ([]componentconfig.Text, error) {
 	if in.Host.Role != desired.ControlPlane {
 		return []componentconfig.Text{
@@ -34,7 +35,7 @@ func snapshotFiles(in Input) ([]componentconfig.Text, error) {
 	}, nil
 }
 
-// snapshotScript returns snapshot.sh as a program of its own.
+// snapshotScript returns snapshot.sh as a standalone program.
 func snapshotScript(in Input, body string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Written by kubeone; run by kubeone-snapshot.service.\nset -eu\nexport LC_ALL=C\n")
@@ -51,7 +52,8 @@ func snapshotScript(in Input, body string) string {
 	return b.String()
 }
 
-// keepSnapshots returns how many snapshots a host keeps: at least one, because retention must not remove the newest.
+// keepSnapshots returns the number of snapshots that a host keeps. It is at least one, because the newest must not be
+// deleted.
 func keepSnapshots(want desired.Cluster) int { return max(1, want.Backup.Keep) }
 
 const snapshotService = `[Unit]
@@ -66,7 +68,8 @@ TimeoutStartSec=1800
 Nice=10
 IOSchedulingClass=idle`
 
-// snapshotTimer returns a timer that starts after a few minutes, with a random delay so that hosts do not coincide.
+// snapshotTimer returns a timer with a random delay of a few minutes, so that hosts do not take snapshots at the same
+// time.
 func snapshotTimer(want desired.Cluster) string {
 	every := snapshotEvery(want)
 	return fmt.Sprintf(`[Unit]
@@ -82,5 +85,5 @@ AccuracySec=5
 WantedBy=timers.target`, min(every, 300), every, min(every/10, 600))
 }
 
-// snapshotEvery returns the interval in seconds, 0 for none.
+// snapshotEvery returns the interval of scheduled snapshots in seconds; 0 means that there are none.
 func snapshotEvery(want desired.Cluster) int { return int(want.Backup.Schedule.Seconds()) }

@@ -1,12 +1,12 @@
-// Package backup writes and reads a cluster's backup: one file with everything needed to restore the cluster.
+// Package backup writes and reads backups of a cluster: one file with everything needed to restore the cluster.
 //
-// It is a tar, encrypted with age (https://age-encryption.org/v1) to the recipients in the manifest. metadata.json
-// comes first, with the digest of every other part, then its signature by the cluster's CA. The other parts are a
-// snapshot of etcd, the CAs and service-account keys, the configuration of encryption at rest if there is one, and
-// the manifest. `age -d -i KEYFILE FILE | tar t` lists them without this program.
+// A backup is a tar file, encrypted with age (https://age-encryption.org/v1) to the recipients in the manifest. The
+// first part is metadata.json, with the digest of every other part. The second is the signature of metadata.json by the
+// cluster CA. The other parts are a snapshot of etcd, the CAs and service-account keys, the configuration of encryption
+// at rest if there is one, and the manifest. `age -d -i KEYFILE FILE | tar t` lists them without this program.
 //
-// A backup's content is as secret as the cluster. It is assembled in memory and leaves it only encrypted. The
-// snapshot is taken and verified in a file that is not on disk, and needs as much memory as etcd's database.
+// The content of a backup is secret. It is assembled in memory and written only in encrypted form. The snapshot is
+// taken and verified in a file in memory, which requires enough memory to hold the etcd database.
 package backup
 
 import (
@@ -36,14 +36,14 @@ const (
 	PKIDir         = "pki/"            // PKIDir + a name of PKINames, as below /etc/kubernetes/pki
 )
 
-// PKINames are the files that every backup has below PKIDir.
+// PKINames returns the names of the files that every backup contains in PKIDir.
 func PKINames() []string {
 	return []string{"ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt",
 		"etcd/ca.key"}
 }
 
-// SuccessionName is the file below PKIDir in which a cluster's former CAs sign for their successors, as
-// authority.Succession. Only a cluster with a rotated CA has it.
+// SuccessionName is the file in PKIDir in which previous CAs of the cluster sign their successors, as in
+// authority.Succession. It exists only if the cluster CA was rotated.
 const SuccessionName = authority.Succession
 
 // Metadata describes a backup. It holds no secrets.
@@ -60,7 +60,7 @@ type Metadata struct {
 	Epoch             int    `json:"epoch,omitempty"`       // number of recoveries of the cluster
 	// EncryptionPath is the path of EncryptionName for the API server on a control-plane host; "" without encryption.
 	EncryptionPath string `json:"encryptionPath,omitempty"`
-	// Hardening is the cluster's hardening; "" if it was never set.
+	// Hardening is the hardening of the cluster, or "" if it was never set.
 	Hardening string        `json:"hardening,omitempty"`
 	Snapshot  snapshot.Info `json:"snapshot"`
 	Parts     []Part        `json:"parts"` // all but MetadataName, in order
@@ -73,7 +73,7 @@ type Part struct {
 	SHA256 string `json:"sha256"` // hex
 }
 
-// Errors of a backup, for errors.Is. For errors of its snapshot see package snapshot.
+// Errors about a backup, for errors.Is. Errors about its snapshot are in package snapshot.
 var (
 	ErrNoRecipient = errors.New("no recipient: a backup holds the cluster's private keys and is only written " +
 		"encrypted; name age public keys in the manifest (backup.recipients) or with --recipient")
@@ -87,7 +87,7 @@ var (
 		"in its place")
 )
 
-// FileName returns the name of a backup: the cluster's name and the time in UTC.
+// FileName returns the file name of a backup: the cluster name and the time in UTC.
 func FileName(cluster string, at time.Time) string {
 	return cluster + "-" + at.UTC().Format(timeFormat) + suffix
 }
@@ -97,10 +97,10 @@ const (
 	suffix     = ".tar.age"
 )
 
-// IsFileName reports whether a name has a backup's suffix.
+// IsFileName reports whether a name has the suffix of a backup.
 func IsFileName(name string) bool { return strings.HasSuffix(name, suffix) }
 
-// ParseFileName returns the time in a name that FileName made for this cluster; false for any other name.
+// ParseFileName returns the time in a name that FileName created for this cluster. It returns false for any other name.
 func ParseFileName(cluster, name string) (time.Time, bool) {
 	text, ok := strings.CutPrefix(name, cluster+"-")
 	if !ok {
@@ -111,17 +111,18 @@ func ParseFileName(cluster, name string) (time.Time, bool) {
 	return at, ok && err == nil
 }
 
-// nameTime matches the time in a backup's name, of any cluster.
+// nameTime matches the time in the name of a backup of any cluster.
 var nameTime = pattern.Lazy(`[0-9]{8}T[0-9]{6}Z`)
 
-// A backup is named before its snapshot is taken: at most this long before, and at most clockSkew after.
+// A backup gets its name at most this long before its snapshot is taken, and at most clockSkew after that, because
+// clocks differ.
 const (
 	takenWithin = time.Hour
 	clockSkew   = 5 * time.Minute
 )
 
-// checkTime compares the time in a backup's name with the time of the backup. Operators rely on the name, and anyone
-// with write access to a store can choose it. A name without a time is always accepted.
+// checkTime returns an error if the time in the name of a backup is not the time of the backup. Operators rely on the
+// name, but everyone who can write to the store can choose it. Names without a time are accepted.
 func (m Metadata) checkTime(name string) error {
 	for _, text := range nameTime().FindAllString(name, -1) {
 		named, err := time.Parse(timeFormat, text)
@@ -133,7 +134,7 @@ func (m Metadata) checkTime(name string) error {
 	return nil
 }
 
-// CAHash returns the sha256 of a CA's public key in the format of kubeadm's --discovery-token-ca-cert-hash.
+// CAHash returns the sha256 of the public key of a CA in the format of kubeadm's --discovery-token-ca-cert-hash.
 func CAHash(certificate []byte) (string, error) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// directory is a target on the operator's machine.
+// directory is a backup target in a directory on the operator's machine.
 type directory struct{ path string }
 
 func openDirectory(path string) (Target, error) {
@@ -77,8 +77,8 @@ func (d directory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// WriteFile creates a file of mode 0600. It gets its name only when write has succeeded and everything is on disk.
-// Until then, and after a failure, an older file at path stays. The folder must exist.
+// WriteFile atomically creates or replaces a file with mode 0600. If write fails, an existing file at path is not
+// changed. The directory must exist.
 func WriteFile(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
 	if err != nil {

@@ -35,7 +35,7 @@ func ParseRecipients(keys []string) ([]age.Recipient, error) {
 	return out, nil
 }
 
-// ReadIdentities reads the private keys in a file of age-keygen. Its errors hold nothing of the keys.
+// ReadIdentities reads the private keys in a file written by age-keygen. Its errors never contain parts of the keys.
 func ReadIdentities(path string) ([]age.Identity, error) {
 	text, err := os.ReadFile(path) // #nosec G304 -- the operator names it
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"kubeone/internal/etcd/snapshot"
 )
 
-// Archive is an open backup. Its parts are decrypted and checked piece by piece as they are read, and never written
-// anywhere. Its methods are safe for concurrent use. The caller closes it.
+// Archive is an open backup. Its parts are decrypted and checked while they are read, and are never written to disk.
+// Its methods are safe for concurrent use. The caller must close it.
 type Archive struct {
 	Metadata Metadata
 
@@ -38,8 +38,8 @@ type section struct {
 	size   int64
 }
 
-// Open opens a backup with the private keys of one of its recipients. It checks that the file is complete and reads
-// its metadata; Verify reads the rest. Errors name the file and wrap one of this package's errors.
+// Open opens a backup with the private keys of one of its recipients. It checks that the file is complete and reads its
+// metadata. Call Verify to check the rest. Errors name the file and wrap one of the errors of this package.
 func Open(path string, identities ...age.Identity) (*Archive, error) {
 	f, err := os.Open(path) // #nosec G304 -- the operator names it
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *Archive) open(identities []age.Identity) error {
 
 const ageMagic = "age-encryption.org/"
 
-// explainDecryptError explains why age does not decrypt a file.
+// explainDecryptError returns an error that says why age cannot decrypt a file.
 func (a *Archive) explainDecryptError(err error, size int64) error {
 	var mismatch *age.NoIdentityMatchError
 	if errors.As(err, &mismatch) {
@@ -126,10 +126,10 @@ func (a *Archive) readMetadata() error {
 	return nil
 }
 
-// latestEpoch limits the epoch of a backup; etcd's revisions of that epoch are still valid numbers.
+// latestEpoch is the maximum epoch of a backup. In that epoch, etcd revisions still fit into an int64.
 const latestEpoch = 1_000_000
 
-// parseMetadata parses the metadata of a backup, which is not trusted yet.
+// parseMetadata parses and checks the metadata of a backup, which may come from anyone.
 func parseMetadata(text []byte) (Metadata, error) {
 	var m Metadata
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -145,8 +145,8 @@ func parseMetadata(text []byte) (Metadata, error) {
 	return m, nil
 }
 
-// isAllowedPath reports whether a recovery may write the configuration of encryption at rest there. It refuses other
-// parts of a host, and places where the kubelet or the control plane would misread the file.
+// isAllowedPath reports whether a recovery can write the configuration of encryption at rest to that path. It must be
+// in /etc/kubernetes, but not where the kubelet or the control plane would read it as something else.
 func isAllowedPath(file string) bool {
 	below, ok := strings.CutPrefix(file, "/etc/kubernetes/")
 	return ok && path.Clean(file) == file && path.Ext(file) != ".conf" && !strings.ContainsFunc(file, isUnusual) &&
@@ -166,10 +166,10 @@ func (a *Archive) Part(name string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(s.from, s.offset, s.size), true
 }
 
-// maxPartBytes limits a part that is read into memory; the snapshot is not.
+// maxPartBytes limits the size of parts that are read into memory, which are all but the snapshot.
 const maxPartBytes = 16 << 20
 
-// Read returns a part in memory and checks its digest; a missing part is ErrIncomplete.
+// Read returns the content of a part and checks its digest. If there is no such part, the error wraps ErrIncomplete.
 func (a *Archive) Read(name string) ([]byte, error) {
 	r, ok := a.Part(name)
 	if !ok {
@@ -190,7 +190,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Snapshot returns the snapshot of etcd, which Metadata.Snapshot describes. It is secret.
+// Snapshot returns the snapshot of etcd, which is secret. Metadata.Snapshot describes it.
 func (a *Archive) Snapshot() (*io.SectionReader, error) {
 	r, ok := a.Part(SnapshotName)
 	if !ok {
@@ -221,8 +221,8 @@ func (a *Archive) PKI() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Encryption returns the configuration of encryption at rest and its path for the API server; nil if there is none.
-// It is secret. A path where a recovery must not write is an error.
+// Encryption returns the configuration of encryption at rest, which is secret, and its path for the API server. It
+// returns nil if there is none, and an error if a recovery must not write to that path.
 func (a *Archive) Encryption() (content []byte, file string, err error) {
 	if _, ok := a.parts[EncryptionName]; !ok {
 		return nil, "", nil
@@ -235,9 +235,9 @@ func (a *Archive) Encryption() (content []byte, file string, err error) {
 	return content, file, err
 }
 
-// Verify reads everything. It checks each part's digest, the CA's hash, the snapshot, and that its revision and
-// number of keys match the metadata. A time in the file's name must be the time of the backup. It needs as much
-// memory as the snapshot.
+// Verify reads the whole backup. It checks the digest of each part, the hash of the CA, and the snapshot, whose
+// revision and number of keys must match the metadata. A time in the file name must be the time of the backup. Verify
+// needs enough memory to hold the snapshot.
 func (a *Archive) Verify(ctx context.Context) error {
 	if err := a.verifyParts(ctx); err != nil {
 		return fmt.Errorf("backup %s cannot be used: %w", a.path, err)

@@ -14,12 +14,12 @@ import (
 	"kubeone/internal/keys/authority"
 )
 
-// SignatureName is the part that signs the metadata, and thereby every other part, with the key of the cluster's CA.
-// Only the cluster's control-plane hosts have that key. Anyone can encrypt to the recipients, whose keys are public,
-// but cannot sign.
+// SignatureName is the part with the signature of the metadata, and so of every other part, by the cluster CA. It
+// proves the origin of a backup: everyone can encrypt to the recipients, because their keys are public, but only
+// control-plane hosts have the key of the CA.
 const SignatureName = "metadata.sig"
 
-// Errors of a backup's origin, for errors.Is.
+// Errors about the origin of a backup, for errors.Is.
 var (
 	ErrUnsigned  = errors.New("it is not signed, so its origin is unknown")
 	ErrForged    = errors.New("its signature is not that of the CA in it")
@@ -28,7 +28,7 @@ var (
 		"--ca-file")
 )
 
-// signedBytes returns the bytes to sign: the metadata after a prefix that makes the signature valid for backups only.
+// signedBytes returns the bytes to sign: a prefix, so that the signature is valid only for backups, and the metadata.
 func signedBytes(metadata []byte) []byte {
 	return append([]byte("kubeone backup metadata, format 2\n"), metadata...)
 }
@@ -46,7 +46,7 @@ func signMetadata(metadata, key []byte) ([]byte, error) {
 	return signer.Sign(rand.Reader, sum[:], crypto.SHA256)
 }
 
-// parseKey parses a CA's key in the formats of kubeadm and openssl.
+// parseKey parses the private key of a CA in the formats of kubeadm and openssl.
 func parseKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -69,8 +69,9 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// Authentic checks that the backup is signed by a CA with one of the known hashes (as from CAHash), or by a successor
-// that a known CA has signed for; "" does not count. The error is one of this package's for the origin.
+// Authentic returns nil if the backup is signed by a CA with one of the known hashes (from CAHash), or by a successor
+// of such a CA. Hashes that are "" are ignored. Otherwise the error wraps ErrUnsigned, ErrForged, ErrOtherCA or
+// ErrUnknownCA.
 func (a *Archive) Authentic(known ...string) error {
 	known = slices.DeleteFunc(slices.Clone(known), func(hash string) bool { return hash == "" })
 	if err := a.checkSignature(known); err != nil {
@@ -83,7 +84,7 @@ func (a *Archive) Authentic(known ...string) error {
 func (a *Archive) followsKnownCA(known []string, ca string) bool {
 	var succession []byte
 	if _, ok := a.parts[PKIDir+SuccessionName]; ok {
-		succession, _ = a.Read(PKIDir + SuccessionName) // an unreadable one has no successors
+		succession, _ = a.Read(PKIDir + SuccessionName) // if it cannot be read, there are no successors
 	}
 	return slices.ContainsFunc(known, func(k string) bool {
 		return slices.Contains(authority.Followers(k, succession), ca)

@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/host"
 )
 
-// sshTarget is a folder on a machine outside the cluster.
+// sshTarget is a backup target in a directory on a machine outside the cluster.
 type sshTarget struct {
 	shown  string
 	folder string
@@ -46,7 +46,7 @@ func openSSH(u *url.URL, s TargetOptions) (Target, error) {
 	return &sshTarget{shown: u.Redacted(), folder: folder, host: h}, nil
 }
 
-// copyWithin bounds the transfer of one backup.
+// copyWithin limits the time for the transfer of one backup.
 const copyWithin = time.Hour
 
 // String implements Target.

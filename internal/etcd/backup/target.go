@@ -15,18 +15,18 @@ import (
 	"kubeone/internal/host"
 )
 
-// Target is a place off the hosts that keeps backups by name. A backup is stored completely or not at all. Every
-// error names the target.
+// Target stores backups by name outside the hosts. A backup is stored completely or not at all. Every error names the
+// target.
 type Target interface {
 	// String returns the target for display, without secrets.
 	String() string
-	// Put stores or replaces a file. It succeeds only if the stored content is the sent one.
+	// Put stores or replaces a file, and verifies the stored content.
 	Put(ctx context.Context, name string, content io.ReaderAt, size int64) error
 	// Get writes a file to w.
 	Get(ctx context.Context, name string, w io.Writer) error
-	// List returns the names of all files there, in no order; a target that does not exist yet has none.
+	// List returns the names of all files, in any order. It returns none if the target does not exist yet.
 	List(ctx context.Context) ([]string, error)
-	// Delete removes a file; a missing file is not an error.
+	// Delete removes a file. It returns nil if there is no such file.
 	Delete(ctx context.Context, name string) error
 }
 
@@ -42,14 +42,15 @@ func (e *StoreError) Error() string { return e.Target + ": " + e.What + ": " + e
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// TargetOptions are what opening a target may need.
+// TargetOptions are the options for opening a target.
 type TargetOptions struct {
 	// Host returns the host of an ssh target; its commands run as the login user.
 	Host   func(host.Target) (host.Host, error)
 	Getenv func(string) string
 }
 
-// OpenTarget parses a directory, "ssh://user@host[:port]/directory" or "s3://bucket/prefix". It does not connect.
+// OpenTarget returns the target with that address: a directory, "ssh://user@host[:port]/directory" or
+// "s3://bucket/prefix". It does not connect to it.
 func OpenTarget(target string, s TargetOptions) (Target, error) {
 	scheme, _, isURL := strings.Cut(target, "://")
 	if !isURL {
@@ -70,7 +71,7 @@ func OpenTarget(target string, s TargetOptions) (Target, error) {
 		"ssh://user@host/folder or s3://bucket/prefix", scheme)
 }
 
-// redactTarget returns an invalid target without what may be a password.
+// redactTarget returns an invalid target address without anything that could be a password.
 func redactTarget(target string) string {
 	if at := strings.LastIndex(target, "@"); at >= 0 {
 		return "…" + target[at:]
@@ -90,7 +91,7 @@ func SplitTarget(address string) (target, name string) {
 	return filepath.Dir(address), filepath.Base(address)
 }
 
-// Stored returns the names of this cluster's backups in a target, newest first.
+// Stored returns the names of the backups of this cluster in a target, newest first.
 func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 	all, err := t.List(ctx)
 	if err != nil {
@@ -107,10 +108,11 @@ func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 	return ours, nil
 }
 
-// Keep keeps the newest backups of this cluster in a target, by name, deletes the others, and returns their names. It
-// never deletes the one just made, nor other files. Backups named more than clockSkew later than made neither count
-// nor are deleted: a clock was wrong, or they are there to get the real ones deleted. They are returned as later. A
-// made that is not the name of a backup of this cluster is an error, and so is a keep below 1.
+// Keep deletes the oldest backups of this cluster from a target, so that keep of them are left, and returns the names
+// of the deleted ones. It never deletes the backup made, which was just written, nor other files. Backups with a time
+// more than clockSkew later than made are not counted and not deleted: a clock was wrong, or an attacker put them there
+// so that others get deleted. Their names are returned as later. Keep returns an error if keep is below 1 or made is
+// not the name of a backup of this cluster.
 func Keep(ctx context.Context, t Target, cluster string, keep int, made string) (removed, later []string, err error) {
 	now, ok := ParseFileName(cluster, made)
 	switch {
@@ -141,15 +143,15 @@ func Keep(ctx context.Context, t Target, cluster string, keep int, made string) 
 	return removed, later, nil
 }
 
-// MaxFetched limits what Fetch writes, in bytes: 8 GiB, the largest database that etcd is made for, plus a margin.
-// Source: https://etcd.io/docs/v3.6/dev-guide/limit/.
+// MaxFetched is the usual limit for Fetch, in bytes: 8 GiB, the recommended maximum size of an etcd database, plus a
+// margin. Source: https://etcd.io/docs/v3.6/dev-guide/limit/.
 const MaxFetched = 8<<30 + 64<<20
 
-// errTooLarge ends the transfer of a file that cannot be a backup.
+// errTooLarge stops the transfer of a file that is too large for a backup.
 var errTooLarge = errors.New("it is too large")
 
-// Fetch writes a backup from a target to a file of the same name in a folder and returns the file's path. More than
-// most bytes are an error; what has arrived by then stays.
+// Fetch writes a backup from a target to a new file of the same name in a directory and returns the path of the file.
+// If the backup has more than most bytes, it returns an error and leaves what it has written.
 func Fetch(ctx context.Context, t Target, name, folder string, most int64) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -188,7 +190,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// checkName refuses anything but the plain name of a file.
+// checkName returns an error unless the name is a plain file name.
 func checkName(name string) error {
 	if name == "" || name != filepath.Base(name) || strings.ContainsAny(name, "/\\\x00\n") || name == "." ||
 		name == ".." {

@@ -42,7 +42,7 @@ func (Keys) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "backup.Keys(
 // MarshalText hides the content from JSON, YAML and structured logs.
 func (Keys) MarshalText() ([]byte, error) { return []byte("backup.Keys(redacted)"), nil }
 
-// Write writes a backup, encrypted to all recipients. After an error, what was written is useless.
+// Write writes a backup, encrypted to all recipients. After an error, the caller must discard what was written.
 func Write(w io.Writer, c Content, recipients []age.Recipient) (Metadata, error) {
 	if len(recipients) == 0 {
 		return Metadata{}, ErrNoRecipient

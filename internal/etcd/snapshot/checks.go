@@ -22,7 +22,7 @@ const (
 	sector     = 512
 )
 
-// meta is the relevant part of a database's meta data.
+// meta is the part of the meta data of a database that is needed here.
 type meta struct {
 	pageSize int64
 	pages    uint64 // number of pages in the database
@@ -32,7 +32,7 @@ type meta struct {
 // sizeBytes returns the length of the database in bytes.
 func (m meta) sizeBytes() int64 { return int64(m.pages) * m.pageSize } // #nosec G115 -- checked in parseMeta
 
-// checkSize compares the file's size with the size stated in its database.
+// checkSize returns an error if the size of the file is not that stated in its database plus the checksum.
 func checkSize(f io.ReaderAt, size int64) error {
 	if size == 0 {
 		return ErrEmpty
@@ -53,7 +53,8 @@ func checkSize(f io.ReaderAt, size int64) error {
 	return fmt.Errorf("%w; it has %d bytes too many", ErrAltered, size-want)
 }
 
-// newestMeta returns the valid meta data: one copy may be half written, or from the previous transaction.
+// newestMeta returns the valid copy of the meta data with the latest transaction. The other copy may be incomplete or
+// from the previous transaction.
 func newestMeta(f io.ReaderAt, size int64) (meta, error) {
 	first, err := readMeta(f, 0)
 	if err != nil {
@@ -63,7 +64,7 @@ func newestMeta(f io.ReaderAt, size int64) (meta, error) {
 	if first != nil {
 		best = first
 	}
-	// a damaged first copy does not state the page size
+	// if the first copy is damaged, the page size is unknown
 	for page := int64(1 << 10); page <= maxPage; page *= 2 {
 		second, err := readMeta(f, page)
 		if err != nil {
@@ -88,7 +89,7 @@ func looksLikeMeta(f io.ReaderAt) bool {
 	return err == nil && binary.LittleEndian.Uint32(magic) == metaMagic
 }
 
-// readMeta reads the copy on the page at that offset; nil if it is invalid.
+// readMeta reads the copy on the page at that offset. It returns nil if the copy is not valid.
 func readMeta(f io.ReaderAt, at int64) (*meta, error) {
 	text := make([]byte, metaSize)
 	if _, err := f.ReadAt(text, at+pageHeader); errors.Is(err, io.EOF) {
@@ -113,7 +114,8 @@ func parseMeta(text []byte) *meta {
 	return &m
 }
 
-// checkSum compares the database with the checksum after it. It returns the checksum of the whole file.
+// checkSum returns ErrAltered if the database does not match the checksum after it, and otherwise the checksum of the
+// whole file.
 func checkSum(f io.ReaderAt, size int64) (string, error) {
 	file, database := sha256.New(), sha256.New()
 	content := io.NewSectionReader(f, 0, size)

@@ -22,7 +22,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// The layout of etcd's database; see go.etcd.io/etcd/server/v3/storage/schema.
+// The layout of the etcd database; see go.etcd.io/etcd/server/v3/storage/schema.
 const (
 	bucketKeys    = "key"     // revision to key and value
 	bucketMembers = "members" // ID in hex to a member, JSON
@@ -30,7 +30,8 @@ const (
 	storageKey    = "storageVersion"
 )
 
-// identityKey is the Kubernetes object whose UID is the cluster's identity; caKey has its CA's certificate.
+// identityKey is the Kubernetes object whose UID identifies the cluster. caKey is the object with the certificate of
+// the cluster CA.
 const (
 	identityKey = "/registry/namespaces/kube-system"
 	caKey       = "/registry/configmaps/kube-system/kube-root-ca.crt"
@@ -38,7 +39,7 @@ const (
 
 // readDatabase opens the database in the file and reads all of it.
 func readDatabase(f *os.File) (info Info, err error) {
-	// bbolt trusts the pages of a database, but this one may come from anywhere.
+	// bbolt panics or faults on invalid pages, and this database may come from anywhere.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -80,8 +81,8 @@ func readAll(tx *bbolt.Tx, info *Info) error {
 	return nil
 }
 
-// readPages reads every page of a bucket. bbolt's own check runs in a separate goroutine, where a damaged page ends the
-// program.
+// readPages reads every page of a bucket and checks the order of keys. The check in bbolt is not used, because it runs
+// in another goroutine, where a damaged page would crash the program.
 func readPages(name []byte, b *bbolt.Bucket) error {
 	var last []byte
 	return b.ForEach(func(k, _ []byte) error {
@@ -93,7 +94,7 @@ func readPages(name []byte, b *bbolt.Bucket) error {
 	})
 }
 
-// readKeys reads all revisions in order; the last write counts.
+// readKeys reads all revisions in order. The last revision of a key counts.
 func readKeys(b *bbolt.Bucket, info *Info) error {
 	alive := map[string]struct{}{}
 	err := b.ForEach(func(k, v []byte) error {
@@ -132,7 +133,7 @@ func parseRevision(k []byte) (main int64, deleted, ok bool) {
 	return int64(binary.BigEndian.Uint64(k)), deleted, !deleted || k[plain] == 't' // #nosec G115 -- etcd writes int64
 }
 
-// decodeUID returns the UID of a stored Namespace; "" for anything else.
+// decodeUID returns the UID of a stored Namespace, or "" if the value is not a Namespace.
 func decodeUID(value []byte) string {
 	var namespace corev1.Namespace
 	if !decodeObject(value, &namespace) {
@@ -141,7 +142,7 @@ func decodeUID(value []byte) string {
 	return string(namespace.UID)
 }
 
-// decodeCA returns the certificate in a stored ConfigMap; nil for anything else.
+// decodeCA returns the certificate in a stored ConfigMap, or nil if the value is not a ConfigMap.
 func decodeCA(value []byte) []byte {
 	var config corev1.ConfigMap
 	if !decodeObject(value, &config) || config.Data["ca.crt"] == "" {
@@ -150,8 +151,8 @@ func decodeCA(value []byte) []byte {
 	return []byte(config.Data["ca.crt"])
 }
 
-// decodeObject decodes a stored object: Kubernetes' protobuf after its magic number. It returns false for anything
-// else, such as an encrypted object.
+// decodeObject decodes a stored object, which is a magic number followed by the protobuf encoding. It returns false for
+// anything else, such as an encrypted object.
 func decodeObject(value []byte, object interface{ Unmarshal([]byte) error }) bool {
 	stored, ok := strings.CutPrefix(string(value), "k8s\x00")
 	var wrapped runtime.Unknown
@@ -171,7 +172,7 @@ func readMembers(b *bbolt.Bucket, info *Info) error {
 	return err
 }
 
-// Observed returns the member as an etcd would list it, without health.
+// Observed returns the member as etcd would list it, without health.
 func (m Member) Observed() observed.Member {
 	return observed.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner}
 }

@@ -11,13 +11,13 @@ import (
 
 // Source is a member that provides a snapshot; *etcd.Client implements it.
 type Source interface {
-	// Snapshot writes a snapshot to w as it arrives and returns its size. After an error, what was written is
-	// useless.
+	// Snapshot writes a snapshot to w as it arrives and returns its size. After an error, the caller must discard what
+	// was written.
 	Snapshot(ctx context.Context, w io.Writer) (int64, error)
 }
 
-// Save takes a snapshot into a new file of mode 0600 and verifies it. The file gets its name only when complete and
-// verified; until then, and after any failure, an older file at path stays.
+// Save takes a snapshot, verifies it, and saves it in a file with mode 0600. It replaces an existing file only if the
+// new snapshot is complete and verified.
 func Save(ctx context.Context, from Source, path string) (Info, error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
 	if err != nil {
@@ -31,8 +31,8 @@ func Save(ctx context.Context, from Source, path string) (Info, error) {
 	return info, os.Rename(tmp.Name(), path)
 }
 
-// Take takes a snapshot into a file in memory if the operating system supports that, else into a file without a name
-// on disk, and verifies it. It needs as much memory as the database. The caller closes the file.
+// Take takes a snapshot, verifies it, and returns it in a file without a name. The file is in memory if the operating
+// system supports that, else on disk. Take needs enough memory to hold the database. The caller must close the file.
 func Take(ctx context.Context, from Source) (*os.File, Info, error) {
 	f, err := scratchFile()
 	if err != nil {
@@ -45,7 +45,7 @@ func Take(ctx context.Context, from Source) (*os.File, Info, error) {
 	return f, info, nil
 }
 
-// VerifyReader verifies a snapshot from a stream, through a file as in Take.
+// VerifyReader verifies a snapshot from a stream. It uses a temporary file as Take does.
 func VerifyReader(r io.Reader) (Info, error) {
 	f, err := scratchFile()
 	if err != nil {

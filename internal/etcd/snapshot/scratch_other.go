@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// scratchFile returns a file that lost its name before its first byte: no other process can open it, and it ends with
-// this one.
+// scratchFile returns an empty file whose name was deleted, so that no other process can open it and it disappears with
+// this process.
 func scratchFile() (*os.File, error) {
 	f, err := os.CreateTemp("", ".kubeone-*") // created with mode 0600
 	if err != nil {

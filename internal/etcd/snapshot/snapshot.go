@@ -1,8 +1,8 @@
 // Package snapshot reads and checks etcd snapshots. A snapshot is a bbolt database followed by its sha256.
 //
-// A snapshot counts as valid only after it was read: the size matches the database's own, the checksum is correct,
-// and the database is consistent and etcd's. The facts found on the way (revision, keys, members, cluster) are its
-// Info. Snapshots hold the cluster's Secrets. This package writes one only to the given file, with mode 0600.
+// A snapshot is valid if its size matches that stated in the database, its checksum is correct, and its database is a
+// consistent etcd database. Verifying it returns an Info: revision, keys, members and cluster. Snapshots contain the
+// Secrets of the cluster. This package writes them only to the given file, with mode 0600.
 package snapshot
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Info is a verified snapshot's description of itself.
+// Info describes a verified snapshot.
 type Info struct {
 	SHA256   string `json:"sha256"`   // hex, of the whole file, as sha256sum prints it
 	Size     int64  `json:"size"`     // bytes of the whole file
@@ -21,7 +21,7 @@ type Info struct {
 	// ClusterID is the UID of the namespace kube-system, the identity of a Kubernetes cluster. It is "" if the
 	// snapshot lacks that namespace or stores it encrypted.
 	ClusterID string `json:"clusterID,omitempty"`
-	// CA is the certificate of the Kubernetes cluster's CA, PEM; nil if unknown.
+	// CA is the certificate of the cluster CA, in PEM; nil if unknown.
 	CA      []byte   `json:"-"`
 	Version string   `json:"version,omitempty"` // of etcd's storage: "3.6.0"; "" before etcd 3.6
 	Members []Member `json:"members,omitempty"` // etcd's members at that time, by ID
@@ -35,7 +35,7 @@ type Member struct {
 	Learner  bool     `json:"learner,omitempty"`
 }
 
-// Errors of a snapshot file, for errors.Is.
+// Errors about a snapshot file, for errors.Is.
 var (
 	ErrEmpty       = errors.New("it is empty")
 	ErrTruncated   = errors.New("it is truncated")
@@ -66,7 +66,8 @@ func Verify(path string) (Info, error) {
 	return info, nil
 }
 
-// VerifyFile is Verify for an open file, at any offset. It may have no name, but must be mappable into memory.
+// VerifyFile does the same as Verify for an open file, at any offset. The file needs no name, but it must be possible
+// to map it into memory.
 func VerifyFile(f *os.File) (Info, error) {
 	stat, err := f.Stat()
 	if err != nil {
@@ -87,8 +88,8 @@ func VerifyFile(f *os.File) (Info, error) {
 	return info, err
 }
 
-// OfCluster returns ErrOtherCluster, with both identities, if the snapshot belongs to a cluster other than the one
-// whose kube-system namespace has that UID. If either identity is unknown (""), it returns nil.
+// OfCluster returns an error that wraps ErrOtherCluster unless the snapshot belongs to the cluster whose namespace
+// kube-system has that UID. If either UID is unknown (""), it returns nil.
 func (i Info) OfCluster(id string) error {
 	if id == "" || i.ClusterID == "" || id == i.ClusterID {
 		return nil

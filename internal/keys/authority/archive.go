@@ -17,7 +17,7 @@ const (
 	maxFileBytes = 256 << 10 // bytes
 )
 
-// ReadArchive reads a host's keys, a small tar, as files by name.
+// ReadArchive returns the files in a small tar of keys from a host, by name.
 func ReadArchive(text []byte) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for r := tar.NewReader(bytes.NewReader(text)); ; {
@@ -37,7 +37,7 @@ func ReadArchive(text []byte) (map[string][]byte, error) {
 	}
 }
 
-// WriteArchive returns such a tar, of files for root only, sorted by name.
+// WriteArchive returns such a tar. The files are readable only by root, and sorted by name.
 func WriteArchive(files map[string][]byte, now time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -56,9 +56,9 @@ func WriteArchive(files map[string][]byte, now time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Agree changes files, by name below /etc/kubernetes/pki, so that the first certificate or public key of each
-// authority matches its private key. It may not if an exchange of keys was cut off between its halves. Unreadable
-// files stay as they are: they belong to another program, and no rotation has touched them.
+// Agree changes files, given by name in /etc/kubernetes/pki, so that the first certificate or public key of each
+// authority matches its private key. It may not match if an exchange of keys was interrupted after one of the two
+// files. Files that cannot be parsed are not changed, because they belong to another program.
 func Agree(files map[string][]byte) {
 	for _, name := range observed.Authorities() {
 		at := FilesOf(name)

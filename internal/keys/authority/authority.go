@@ -1,7 +1,7 @@
-// Package authority reads and creates the signing keys of a cluster: its CA, the CAs of etcd and of the front proxy,
-// and the key pair for service-account tokens, in kubeadm's files and formats.
+// Package authority reads and creates the signing keys of a cluster: the cluster CA, the CAs of etcd and of the front
+// proxy, and the key pair for service-account tokens. Files and formats are those of kubeadm.
 //
-// A key is identified by the digest of its public half. Printing never shows private keys.
+// A key is identified by the digest of its public key. Printing never shows private keys.
 package authority
 
 import (
@@ -27,7 +27,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Files are the files of an authority on a control-plane host, below /etc/kubernetes/pki.
+// Files are the paths of the files of an authority on a control-plane host, relative to /etc/kubernetes/pki.
 type Files struct {
 	Public string // the trusted certificates or public keys, the signing one first
 	Key    string // the private key
@@ -48,10 +48,10 @@ func FilesOf(name string) Files {
 	return Files{}
 }
 
-// Next returns the name of the public file of a next key, in the folder of next keys.
+// Next returns the name of the public file of the next key, in the directory of next keys.
 func (f Files) Next() string { return flatName(f.Public) }
 
-// NextKey returns the name of its private key.
+// NextKey returns the name of the private key file of the next key, in the same directory.
 func (f Files) NextKey() string { return flatName(f.Key) }
 
 func flatName(path string) string { return strings.ReplaceAll(path, "/", "-") }
@@ -60,7 +60,7 @@ const (
 	certificateBlock = "CERTIFICATE"
 	publicBlock      = "PUBLIC KEY"
 
-	// maxKeys limits the keys in one file; a file with more is invalid.
+	// maxKeys is the maximum number of keys in one file. A file with more is invalid.
 	maxKeys = 16
 )
 
@@ -70,7 +70,7 @@ func KeyID(spki []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// TokenKeyID returns the "kid" in the header of tokens signed by the key with that KeyID. It is "" if key is not a
+// TokenKeyID returns the "kid" in the header of tokens signed by the key with that KeyID. It returns "" if key is not a
 // KeyID.
 func TokenKeyID(key string) string {
 	digits, ok := strings.CutPrefix(key, "sha256:")
@@ -81,7 +81,8 @@ func TokenKeyID(key string) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// Keys returns the KeyIDs of the certificates or public keys in PEM, in order; nil if the text has anything else.
+// Keys returns the KeyIDs of the certificates or public keys in a PEM file, in order. It returns nil if the file
+// contains anything else.
 func Keys(text []byte) []string {
 	var out []string
 	for _, b := range parseBlocks(text) {
@@ -90,8 +91,8 @@ func Keys(text []byte) []string {
 	return out
 }
 
-// Parse returns a host's state of an authority, from its public file, the public file of its next key, and the lines
-// that record the phases it has begun. Nothing is known from an unreadable file.
+// Parse returns the state of an authority on a host. It is derived from its public file, the public file of its next
+// key, and the recorded phases that have started on the host. Files that cannot be parsed are ignored.
 func Parse(name string, public, next []byte, begun []string) observed.Authority {
 	out := observed.Authority{Trusted: Keys(public)}
 	if keys := Keys(next); len(keys) == 1 {
@@ -106,8 +107,8 @@ func Parse(name string, public, next []byte, begun []string) observed.Authority 
 	return out
 }
 
-// NoteForCopy returns the note for a host that copies another host's keys, from that host's note. Keys still to be
-// dropped there must be dropped here too, and nothing else has begun.
+// NoteForCopy returns the note of rotation phases for a host that copies the keys of another host, from the note of
+// that host. Keys that must still be dropped there must be dropped on the new host too. Other phases are left out.
 func NoteForCopy(note []byte) []byte {
 	var out []byte
 	for _, name := range observed.Authorities() {
@@ -125,7 +126,7 @@ type block struct {
 	pem []byte
 }
 
-// parseBlocks parses PEM; nil if it has anything else.
+// parseBlocks parses the certificates or public keys in a PEM file. It returns nil if the file contains anything else.
 func parseBlocks(text []byte) []block {
 	var out []block
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
@@ -156,7 +157,7 @@ func parseBlocks(text []byte) []block {
 // Public holds certificates or public keys, in order, without duplicates.
 type Public struct{ blocks []block }
 
-// ErrFormat means that a file is not an authority's.
+// ErrFormat means that a file does not contain the certificates or public keys of an authority.
 var ErrFormat = errors.New("not the certificates or public keys of an authority")
 
 // ParsePublic parses a public file.
@@ -186,7 +187,7 @@ func (p Public) Keys() []string {
 	return out
 }
 
-// With returns p followed by the keys of more that p lacks.
+// With returns p followed by the keys in more that are not in p.
 func (p Public) With(more Public) Public {
 	out := Public{append([]block(nil), p.blocks...)}
 	for _, b := range more.blocks {
@@ -197,7 +198,7 @@ func (p Public) With(more Public) Public {
 	return out
 }
 
-// Only returns the named keys of p, in that order. A key that p lacks is an error.
+// Only returns the given keys of p, in that order. It returns an error if one is not in p.
 func (p Public) Only(keys ...string) (Public, error) {
 	var out Public
 	for _, key := range keys {
@@ -225,7 +226,7 @@ type Pair struct {
 	key    []byte // PEM
 }
 
-// Own returns the part of p that is the public half of a private key.
+// Own returns the certificate or public key in p that matches a private key.
 func Own(p Public, key []byte) (Public, error) {
 	b, _ := pem.Decode(key)
 	if b == nil {
@@ -238,7 +239,8 @@ func Own(p Public, key []byte) (Public, error) {
 	return p.Only(KeyID(spki))
 }
 
-// ParsePair parses a pair of files. The first key in the public file counts and must match the private key.
+// ParsePair parses a public file and a private key. The first key in the public file must match the private key; others
+// are ignored.
 func ParsePair(public, key []byte) (Pair, error) {
 	p, err := ParsePublic(public)
 	if err != nil {
@@ -255,7 +257,7 @@ func ParsePair(public, key []byte) (Pair, error) {
 	return Pair{Public{p.blocks[:1]}, pem.EncodeToMemory(b)}, nil
 }
 
-// marshalPublic returns the SubjectPublicKeyInfo of a private key.
+// marshalPublic returns the SubjectPublicKeyInfo of the public key that belongs to a private key.
 func marshalPublic(b *pem.Block) ([]byte, error) {
 	signer, err := parseSigner(b)
 	if err != nil {
@@ -267,7 +269,7 @@ func marshalPublic(b *pem.Block) ([]byte, error) {
 func parseSigner(b *pem.Block) (crypto.Signer, error) {
 	key, err := privateKey(b)
 	if err != nil {
-		return nil, errors.New("not a private key") // the parser's error may quote the key
+		return nil, errors.New("not a private key") // the error of the parser may quote the key
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -289,7 +291,7 @@ func privateKey(b *pem.Block) (any, error) {
 // ID returns the KeyID of the pair.
 func (p Pair) ID() string { return p.Public.Keys()[0] }
 
-// KeyText returns the file of the private key. It is secret.
+// KeyText returns the private key in PEM. It is secret.
 func (p Pair) KeyText() []byte { return p.key }
 
 // Format hides the private key from every verb.
@@ -300,12 +302,12 @@ func (p Pair) MarshalText() ([]byte, error) { return []byte(p.ID()), nil }
 
 const (
 	leastBits = 2048
-	// backdated is how long before now a CA becomes valid, for hosts whose clocks are slow.
+	// backdated is how long before now a CA becomes valid, so that hosts with slow clocks accept it.
 	backdated = 5 * time.Minute
 )
 
-// New creates the successor of the signing key pair with the given public file: of the same kind and, for a CA, with
-// a certificate of the same name that is valid from now for as long as the former one.
+// New creates the successor of the signing key in the given public file. It is of the same kind. For a CA, the
+// certificate has the same name and the same period of validity, starting now.
 func New(now time.Time, public []byte) (Pair, error) {
 	old, err := ParsePublic(public)
 	if err != nil {
@@ -357,7 +359,7 @@ func newPair(kind string, public []byte, key crypto.Signer) (Pair, error) {
 	return ParsePair(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: public}), pem.EncodeToMemory(private))
 }
 
-// newKeyLike creates a key of the same kind.
+// newKeyLike creates a private key of the same kind as a public key.
 func newKeyLike(former crypto.PublicKey) (crypto.Signer, error) {
 	switch former := former.(type) {
 	case *rsa.PublicKey:
@@ -368,8 +370,8 @@ func newKeyLike(former crypto.PublicKey) (crypto.Signer, error) {
 	return nil, fmt.Errorf("kubeadm creates no keys of type %T", former)
 }
 
-// successorCertificate returns a CA's certificate with the name of the former one. Each has an identifier of its key,
-// so that a chain finds the right one of two with the same name.
+// successorCertificate returns a CA certificate with the same name as the previous one. It contains a key identifier,
+// so that chains use the right one of two CAs with the same name.
 func successorCertificate(now time.Time, former *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

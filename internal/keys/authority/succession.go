@@ -14,8 +14,8 @@ const Succession = "ca-succession.crt"
 
 const serialLength = 16 // bytes; a serial number may have twenty
 
-// SignFollower returns the PEM certificate of follower signed by former, valid as long as former. The same pairs always
-// give the same certificate.
+// SignFollower returns a certificate of follower signed by former, in PEM, which expires with former. It returns the
+// same certificate for the same pairs.
 func SignFollower(follower, former Pair) ([]byte, error) {
 	next, err := parseCertificate(follower.Public)
 	if err != nil {
@@ -56,8 +56,8 @@ func parseCertificate(p Public) (*x509.Certificate, error) {
 	return x509.ParseCertificate(b.Bytes)
 }
 
-// Followers returns the given KeyID and the KeyIDs of all its direct and indirect successors in the file. It checks
-// signatures but not dates, like a pin. An unreadable file has no successors.
+// Followers returns the given KeyID and the KeyIDs of all its direct and indirect successors in the file. It verifies
+// signatures but, as for pins, not dates. If the file cannot be parsed, there are no successors.
 func Followers(known string, succession []byte) []string {
 	var all []*x509.Certificate
 	for _, b := range parseBlocks(succession) {
@@ -84,8 +84,8 @@ func Followers(known string, succession []byte) []string {
 	return out
 }
 
-// AddSuccession returns the succession after another change of CA: the former content, the former CA's own certificate,
-// and its certificate for the follower. The latest come last; the oldest of many are dropped.
+// AddSuccession returns the succession file after another change of the CA. It adds the certificate of the former CA
+// and the certificate that it signed for its follower. If there are more than maxKeys, the oldest are dropped.
 func AddSuccession(succession []byte, former Public, vouched []byte) []byte {
 	all := append(parseBlocks(succession), parseBlocks(former.Text())...)
 	all = append(all, parseBlocks(vouched)...)
@@ -98,7 +98,7 @@ func AddSuccession(succession []byte, former Public, vouched []byte) []byte {
 	return out
 }
 
-// IsKnown reports whether all certificates in a file belong to the CA with the known KeyID or its successors.
+// IsKnown reports whether all certificates in a file are those of the CA with the known KeyID or of its successors.
 func IsKnown(known string, file, succession []byte) bool {
 	followers := map[string]bool{}
 	for _, id := range Followers(known, succession) {

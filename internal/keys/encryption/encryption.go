@@ -1,9 +1,9 @@
-// Package encryption reads, creates and writes an API server's configuration for encrypting Secrets in etcd. The
+// Package encryption reads, creates and writes the configuration with which API servers encrypt Secrets in etcd. The
 // format is apiserver.config.k8s.io/v1, limited to what kubeone writes: it covers only Secrets, and each provider has
-// one key or is identity. The first provider writes; all of them read.
+// one key or is identity. API servers encrypt with the first provider and decrypt with any of them.
 //
-// A configuration is identified by its digest, also the name of its file on a host, and a key by name and digest.
-// Keys are secret: printing and marshalling hide them.
+// A configuration is identified by its digest, which is also the name of its file on hosts. A key is identified by name
+// and digest. Keys are secret; printing and marshalling hide them.
 package encryption
 
 import (
@@ -28,7 +28,7 @@ const (
 	Secretbox = "secretbox"
 
 	keySize = 32
-	// longest limits a configuration, in bytes: it never has more than a few keys.
+	// longest is the maximum size of a configuration, in bytes. It is enough for many more keys than are ever used.
 	longest = 64 << 10
 )
 
@@ -41,7 +41,7 @@ type Key struct {
 // IdentityKey returns the provider that does not encrypt.
 func IdentityKey() Key { return Key{Provider: Identity, Name: Identity} }
 
-// NewKey creates a key with that name from the source of randomness.
+// NewKey creates a key with that name from a source of random bytes.
 func NewKey(name string, random io.Reader) (Key, error) {
 	if !keyName().MatchString(name) {
 		return Key{}, fmt.Errorf("%q is not a valid key name", name)
@@ -53,7 +53,7 @@ func NewKey(name string, random io.Reader) (Key, error) {
 	return Key{Secretbox, name, base64.StdEncoding.EncodeToString(raw)}, nil
 }
 
-// Digest returns the sha256 (hex) of a key; "" for Identity.
+// Digest returns the sha256 (hex) of a key, or "" for Identity.
 func (k Key) Digest() string {
 	if k.Provider == Identity {
 		return ""
@@ -70,13 +70,14 @@ func (k Key) String() string { return k.Name }
 // Format hides the secret from every verb.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "encryption.Key("+k.Name+")") }
 
-// Config is a configuration: its providers, the writing one first.
+// Config is a configuration: its providers, the one that encrypts first.
 type Config []Key
 
 // ErrFormat means that a configuration is not one that kubeone writes.
 var ErrFormat = errors.New("not a configuration of encryption at rest as kubeone writes it")
 
-// keyName matches a valid key name: it precedes each value in etcd, between colons.
+// keyName matches a valid key name. The name precedes each value in etcd, followed by a colon, so it must not contain
+// one.
 var keyName = pattern.Lazy(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 // document is the format of a configuration.
@@ -110,7 +111,7 @@ const (
 	kind       = "EncryptionConfiguration"
 )
 
-// Parse parses a configuration. Its error holds nothing of the text.
+// Parse parses a configuration. Its errors never contain parts of the text.
 func Parse(text []byte) (Config, error) {
 	var d document
 	if len(text) > longest || yaml.UnmarshalStrict(text, &d) != nil {
@@ -151,7 +152,8 @@ func (p provider) readKey() (Key, error) {
 	return Key{}, ErrFormat
 }
 
-// Text returns the configuration as a file. Scripts read it line by line, so the layout is always the same.
+// Text returns the content of the configuration file. Its layout is always the same, because scripts read it line by
+// line.
 func (c Config) Text() []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: " + apiVersion + "\nkind: " + kind + "\n" +
@@ -188,7 +190,7 @@ func (c Config) Find(name string) *Key {
 	return nil
 }
 
-// DifferentKeysError means that two hosts have different keys with one name, by digest.
+// DifferentKeysError means that two hosts have different keys with the same name.
 type DifferentKeysError struct {
 	Name  string
 	Hosts [2]string
@@ -205,7 +207,7 @@ type Keyring struct {
 	owner map[string]string // by name, the host it came from
 }
 
-// Add adds a host's keys. A different key with the name of a known one is a *DifferentKeysError.
+// Add adds the keys of a host. If a different key with the same name is known, it returns a *DifferentKeysError.
 func (r *Keyring) Add(host string, c Config) error {
 	if r.keys == nil {
 		r.keys, r.owner = map[string]Key{}, map[string]string{}
@@ -227,7 +229,7 @@ func (r *Keyring) Has(name string) bool {
 	return ok || name == Identity
 }
 
-// Config returns the configuration of the named providers, in order.
+// Config returns a configuration with the named providers, in that order. It returns an error if one is not known.
 func (r *Keyring) Config(names []string) (Config, error) {
 	var out Config
 	for _, name := range names {
