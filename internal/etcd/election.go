@@ -14,7 +14,7 @@ const (
 	electionEvery  = 250 * time.Millisecond
 )
 
-// isElecting reports whether a quorum of voters answered but some of them see no leader.
+// isElecting reports whether a quorum of voters answered, but did not agree on the list or some of them see no leader.
 func (l poll) isElecting() bool {
 	return l.hasQuorumAnswered() && (!l.agreed || len(l.leaderlessVoters()) > 0)
 }

@@ -163,7 +163,7 @@ func (c *Client) hashKV(ctx context.Context, m Member, revision int64) (Hash, er
 	return Hash{Hash: answer.Hash, Revision: revision, CompactRevision: answer.CompactRevision}, nil
 }
 
-// compareHashes compares the hashes that have the same revisions.
+// compareHashes compares the hashes that have the same CompactRevision.
 func compareHashes(members []Surveyed) Consistency {
 	byCompaction := map[int64][]uint32{}
 	for _, m := range members {

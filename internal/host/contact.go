@@ -6,8 +6,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Policy says what to do with an unknown host key. A changed key is an error in every policy, unless it was
-// accepted for its machine (Target.Accept).
+// A Policy says what to do with an unknown host key. A changed key is an error under every policy, unless it was
+// accepted for the machine (Target.Accept).
 type Policy int
 
 // The policies for unknown host keys.
@@ -21,12 +21,12 @@ const (
 	PolicyProbe
 )
 
-// AcceptFlag is the flag with which an operator accepts a changed key of a machine: AcceptFlag NAME or, for one
-// particular key, AcceptFlag NAME=SHA256:...
+// AcceptFlag is the flag with which an operator accepts a changed key: AcceptFlag NAME accepts any key of a machine,
+// AcceptFlag NAME=SHA256:... only that key.
 const AcceptFlag = "--accept-host-key"
 
-// AcceptShown as Target.Accept accepts whatever key the machine shows, if an operator will see and approve it: under
-// PolicyProbe.
+// AcceptShown, as the value of Target.Accept, accepts any key of the machine. It has an effect only under PolicyProbe,
+// where an operator sees and approves the key.
 const AcceptShown = "shown"
 
 // A FirstContact is an unapproved host key: new under PolicyProbe, or accepted in place of known ones.

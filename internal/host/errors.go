@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Class says what kind of failure an error is, and thus who can resolve it.
+// A Class is the kind of a failure. It determines who can resolve it.
 type Class int
 
 // The classes of errors.
@@ -20,8 +20,8 @@ const (
 	Lost              // the connection broke during an operation
 	Exit              // the command ran and failed
 	Timeout           // the command did not end before its deadline
-	Canceled          // the caller's context ended
-	Tunnel            // the host is fine, but the address dialled from it is not
+	Canceled          // the context of the caller ended
+	Tunnel            // the host works, but the address dialled from it cannot be reached
 	Config            // the target, a file to upload or the SSH configuration is invalid
 )
 
@@ -35,7 +35,7 @@ func (c Class) String() string {
 	return names[c]
 }
 
-// Sentinels for errors.Is. The types behind the first four carry the details.
+// Errors for errors.Is. The first four have types with details, named in the comments.
 var (
 	ErrHostKeyChanged = errors.New("host key changed")                // *HostKeyChangedError
 	ErrUnknownHostKey = errors.New("unknown host key")                // *UnknownHostKeyError
@@ -49,7 +49,8 @@ var (
 	ErrClosed         = errors.New("use of a closed connection pool") // after Pool.Close
 )
 
-// An Error is a failure to reach, enter or keep a host. The wrapped error has the details.
+// An Error means that it was not possible to connect to a host, log in to it or stay connected. The wrapped error
+// contains the details.
 type Error struct {
 	Class Class
 	Host  string // the host's name
@@ -67,7 +68,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%s): %s", e.Host, e.Addr, e.Reason())
 }
 
-// Reason returns Error without the host, for messages that already name it.
+// Reason returns the text of Error without the host name, for messages that already contain it.
 func (e *Error) Reason() string {
 	var b strings.Builder
 	if e.What != "" {
@@ -82,12 +83,12 @@ func (e *Error) Reason() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// An ExitError is a command that ran and failed.
+// An ExitError means that a command ran and failed.
 type ExitError struct {
 	Host   string
 	What   string // Cmd.Name
 	Code   int    // 1 to 255; 128+n after signal n
-	Signal string // "KILL", "" if it exited by itself
+	Signal string // "KILL"; "" if a signal did not end it
 	Stderr []byte // the end of its standard error, at most 8 KiB
 }
 
@@ -112,7 +113,8 @@ func lastLines(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// ClassOf returns the class of the first error in err's chain that has one; Other for nil and for other errors.
+// ClassOf returns the class of the first error in the chain of err that has one. It returns Other if there is none or
+// err is nil.
 func ClassOf(err error) Class {
 	var e *Error
 	var exit *ExitError
@@ -137,8 +139,8 @@ func ClassOf(err error) Class {
 	return Other
 }
 
-// Transient reports whether trying again may help without further action: the host was unreachable or the connection
-// was lost.
+// Transient reports whether the operation may succeed if tried again, because the host was unreachable or the
+// connection was lost.
 func Transient(err error) bool {
 	c := ClassOf(err)
 	return c == Unreachable || c == Lost

@@ -1,8 +1,8 @@
-// Package host is about machines that run commands: reached by SSH (package sshpool), or scripted for tests.
+// Package host defines the interface to a machine that runs commands. Package sshpool implements it over SSH.
 //
 // A Host runs shell scripts as root, receives files and opens tunnels. The machine may be unreachable, refuse the
-// login, have a new identity, or vanish during a command. Each of these is an error of its own class (ClassOf),
-// because each needs a different reaction: wait, fix a credential, stop at once, or inspect again.
+// login, show another host key, or become unreachable during a command. Each of these errors has its own class
+// (ClassOf), because callers react differently: they wait, ask for another credential, stop at once, or probe again.
 package host
 
 import (
@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long a command may run if its Cmd sets no timeout.
+// DefaultTimeout is the timeout of a Cmd that does not set one.
 const DefaultTimeout = 5 * time.Minute
 
-// MaxOutput is how many bytes of a stream a Result collects. A command that prints more fails with ErrOutput and
-// needs a Stdout writer instead.
+// MaxOutput is the maximum number of bytes of a stream that a Result collects. A command that prints more fails with
+// ErrOutput; set Cmd.Stdout for such commands.
 const MaxOutput = 64 << 20
 
-// MaxDials is how many hosts are dialled or logged in to at one time. A login takes eight round trips or more,
-// mostly waiting. With more logins each handshake is slower, and busy machines miss its deadline.
+// MaxDials is the maximum number of hosts that are dialled or logged in to at a time. A login takes at least eight
+// round trips and mostly waits. With more logins at a time, each handshake would be slower, and busy machines would
+// miss its deadline.
 const MaxDials = 128
 
 // A Host is one machine that runs commands as root. All methods are safe for concurrent use.
@@ -31,35 +32,35 @@ const MaxDials = 128
 // returns an *ExitError. After an error of class Unreachable, Auth, HostKey, Sudo or Config, nothing was run. After
 // any other error it is unknown whether the command had an effect.
 type Host interface {
-	// Name returns the host's name in messages: from the manifest, else its address.
+	// Name returns the name of the host for messages: the name in the manifest, or else the address.
 	Name() string
 
-	// Run runs one shell script as root, as one remote command, and waits for its end. Even on failure it returns the
-	// output collected so far. When ctx ends or the deadline passes, Run sends TERM to the command, closes its
-	// session and returns at once; the remote process may survive.
+	// Run runs one shell script as root in one remote command and waits until it ends. Even on failure it returns the
+	// output collected so far. When ctx ends or the timeout passes, Run sends TERM to the command, closes its session
+	// and returns at once; the remote process may continue.
 	Run(ctx context.Context, c Cmd) (Result, error)
 
-	// Upload creates or replaces one file atomically: a reader sees either the old or the complete new content, with
-	// its final mode and owner. It creates missing parent directories (0755).
+	// Upload creates or replaces one file atomically: readers see either the old or the complete new content, with its
+	// final mode and owner. It creates missing parent directories.
 	Upload(ctx context.Context, f File) error
 
-	// Dial opens a TCP connection from the host to addr ("10.0.0.1:6443"). It lives until it is closed, even after
-	// ctx ends. A deadline closes it when it passes.
+	// Dial opens a TCP connection from the host to addr ("10.0.0.1:6443"). The connection stays open until it is
+	// closed, even after ctx ends. When one of its deadlines passes, it is closed.
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Close closes the connection to the host, if there is one. A later call opens a new one.
 	Close() error
 }
 
-// A FirstContacter is a Host whose key may be trusted for this run only (PolicyProbe), such as the Hosts of a Pool.
-// The plan lists their fingerprints, and Pool.Approve records them.
+// A FirstContacter is a Host that can report unapproved host keys, which are trusted only for this run (PolicyProbe).
+// The Hosts of a Pool implement it. The plan lists the fingerprints, and Pool.Approve records the keys.
 type FirstContacter interface {
-	// FirstContacts returns the keys first met on the way to this host, outermost bastion first. It is empty if every
-	// key is known or approved, and before the first command.
+	// FirstContacts returns the unapproved keys of this host and its bastions, the outermost bastion first. It returns
+	// none before the first command, or if every key is known or approved.
 	FirstContacts() []FirstContact
 }
 
-// Fingerprints joins the fingerprints of first contacts, in order, with ", " for a plan.
+// Fingerprints returns the fingerprints of first contacts, in order, joined with ", ". Plans contain them in this form.
 func Fingerprints(contacts []FirstContact) string {
 	prints := make([]string, 0, len(contacts))
 	for _, c := range contacts {
@@ -72,20 +73,23 @@ func Fingerprints(contacts []FirstContact) string {
 type Cmd struct {
 	// Name describes the script in messages ("install the kubelet"). The script itself is never printed.
 	Name string
-	// Script is POSIX sh. It travels on standard input, so it may hold secrets: no process list, sudo log or error
-	// shows it. It runs only if it arrived completely. LC_ALL is C, and PATH ends with the usual sbin directories.
+	// Script is POSIX sh. It can contain secrets, because it is sent on standard input and does not appear in process
+	// lists, sudo logs or errors. It runs only if it arrives completely. LC_ALL is C, and PATH ends with the usual sbin
+	// directories.
 	Script string
-	// Args are the positional parameters $1, $2, ... They are visible in the host's process list: no secrets.
+	// Args are the positional parameters $1, $2, ... They must not contain secrets, because they are visible in the
+	// process list of the host.
 	Args []string
-	// Stdin is the script's input; nil: none. After a failure, Run may return while a Read of it is still running.
+	// Stdin is the input of the script; nil: none. After a failure, Run can return while a Read of Stdin is still
+	// running.
 	Stdin io.Reader
-	// Stdout and Stderr receive output as it comes, from one goroutine each; nil collects it in the Result. They are
-	// not written to after Run returns.
+	// Stdout and Stderr receive output as it arrives, from one goroutine each. Nil collects it in the Result. Nothing
+	// is written to them after Run returns.
 	Stdout, Stderr io.Writer
-	// Timeout is the command's own deadline from its start, without dialling; 0 means DefaultTimeout.
+	// Timeout limits the time from the start of the command, not counting dialling; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Secret means that Script or Stdin holds a secret. A host fails with ErrNotApproved if its key, or its
-	// bastion's, is an unapproved first contact.
+	// Secret means that Script or Stdin contains a secret. Run then fails with ErrNotApproved, before it sends
+	// anything, if the key of the host or of a bastion is not approved.
 	Secret bool
 }
 

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Printed returns a host's text safe to print. Escape sequences lose their first character; tabs and line ends stay.
-// Other characters that move the cursor, change the direction of writing or are not text are removed.
+// Printed returns a text from a host in a form that is safe to print on a terminal. It removes characters that start
+// escape sequences, move the cursor, change the direction of writing or are not text. It keeps tabs and line ends.
 func Printed(text string) string {
 	if !strings.ContainsFunc(text, isUnprintable) {
 		return text

@@ -8,14 +8,14 @@ import (
 // PassphraseEnv is the environment variable with the passphrase of encrypted private keys.
 const PassphraseEnv = "KUBEONE_SSH_PASSPHRASE"
 
-// A HostKeyChangedError is a host that shows a key other than the known ones. It is fatal in every policy: the
-// machine was reinstalled, or someone is in the middle. It also covers pinned and revoked keys.
+// A HostKeyChangedError means that a host has a key other than the known or pinned ones, or a revoked key. It is fatal
+// under every policy, because the machine was reinstalled or the connection is intercepted.
 type HostKeyChangedError struct {
 	Host     string     // "address:port" in known_hosts
 	Known    []KnownKey // for a revoked key: where it is revoked
 	Offered  string     // fingerprint of the key shown, "SHA256:..."
 	Revoked  bool       // the offered key is revoked
-	AcceptAs string     // the machine's name for AcceptFlag; "" if the flag does not help
+	AcceptAs string     // the name of the machine for AcceptFlag; "" if the flag does not help
 }
 
 func (e *HostKeyChangedError) Error() string {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Target says how to reach one machine. Zero fields are filled from the operator's SSH configuration, then from the
-// defaults below; a field that is set always wins.
+// A Target says how to reach one machine. Fields that are not set are taken from the SSH configuration of the operator,
+// then from the defaults below.
 type Target struct {
 	// Name is for messages; "": Address.
 	Name string
@@ -20,25 +20,25 @@ type Target struct {
 	Port int
 	// User defaults to root.
 	User string
-	// KeyFile is a private key. It is offered first, and alone if the agent holds it. Default: the identities in the
-	// SSH configuration, else the agent's keys and the usual files in ~/.ssh.
+	// KeyFile is the file of a private key. It is offered first, and is the only one offered if the agent has it.
+	// Default: the identities in the SSH configuration, or else the keys in the agent and the usual files in ~/.ssh.
 	KeyFile string
 	// CertFile is the certificate of a key in KeyFile or in the agent. Default: KeyFile + "-cert.pub" if it exists.
 	CertFile string
 	// AgentSocket is an absolute path (~/ is the home directory), "env:NAME" for the path in a variable, or "none".
 	// Default: env:SSH_AUTH_SOCK, if set.
 	AgentSocket string
-	// HostKeys pins the machine's public keys: it must show one of these, whatever known_hosts files say.
+	// HostKeys are the only accepted host keys of the machine, whatever known_hosts files contain. Empty: files decide.
 	HostKeys []ssh.PublicKey
-	// Accept accepts a key other than the known one, but never one other than the pinned ones. "" accepts none, a
-	// fingerprint ("SHA256:...") that key, AcceptShown the key that the machine shows.
+	// Accept says which key to accept if it differs from the known one. "" accepts none, a fingerprint ("SHA256:...")
+	// only that key, and AcceptShown any key. If HostKeys is set, no other keys are accepted.
 	Accept string
-	// AcceptAs is the machine's name for AcceptFlag; "" if the flag does not help.
+	// AcceptAs is the name of the machine for AcceptFlag; "" if the flag does not help.
 	AcceptAs string
-	// AsUser runs commands as User, without sudo: for a machine that only keeps files.
+	// AsUser runs commands as User, without sudo. It is for machines that only store files.
 	AsUser bool
-	// Bastions are the machines to go through, outermost first. Each is verified like any host. Default: the
-	// ProxyJump of the SSH configuration.
+	// Bastions are the machines to connect through, the outermost first. Their host keys are verified like those of
+	// hosts. Default: the ProxyJump in the SSH configuration.
 	Bastions []Target
 }
 

@@ -68,8 +68,8 @@ TimeoutStartSec=1800
 Nice=10
 IOSchedulingClass=idle`
 
-// snapshotTimer returns a timer with a random delay of a few minutes, so that hosts do not take snapshots at the same
-// time.
+// snapshotTimer returns a timer that first starts after a few minutes. It has a random delay, so that hosts do not take
+// snapshots at the same time.
 func snapshotTimer(want desired.Cluster) string {
 	every := snapshotEvery(want)
 	return fmt.Sprintf(`[Unit]

@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/host/pubkey"
 )
 
-// maxKeys limits the offered keys: sshd ends the connection after six failures (MaxAuthTries).
+// maxKeys is the maximum number of offered keys, because sshd ends the connection after six failures (MaxAuthTries).
 const maxKeys = 6
 
 // Errors for missing credentials, for errors.Is.
@@ -27,7 +27,7 @@ var (
 	ErrAgent = fmt.Errorf("%w: the SSH agent cannot be used", ErrNoKey)
 )
 
-// An Identity is a file with a private key, or with the public half of a key in the agent.
+// An Identity is the file of a private key, or of the public key of a key in the agent.
 type Identity struct {
 	Path string
 	From string // where the file is configured, for messages; "" for a default file
@@ -36,14 +36,14 @@ type Identity struct {
 // A Source says where to find the keys for one host.
 type Source struct {
 	Identities []Identity // in order
-	Optional   bool       // identities may be missing: they are not configured for this host alone
-	Named      bool       // identities are meant for this host
-	Only       bool       // offer only the identities among the agent's keys
-	Cert       Identity   // a certificate; no path: the certificate of a single identity, if it has one
-	Agent      string     // socket; "": none; it may be any variable's value, so messages never show it
+	Optional   bool       // identities may be missing, because they are not configured for this host alone
+	Named      bool       // identities are configured for this host
+	Only       bool       // do not offer keys in the agent that are not identities
+	Cert       Identity   // a certificate; if it has no path, that of the identity, if there is only one
+	Agent      string     // socket; "": none; never shown in messages, because it is the value of a variable
 	AgentName  string     // name of the socket in messages
 	AgentFrom  string     // where it is configured
-	AgentAsked bool       // the agent is configured explicitly, so it must answer
+	AgentAsked bool       // the agent is configured explicitly, so it is an error if it does not answer
 }
 
 // A Set holds the keys to offer to one host, in order.
@@ -73,8 +73,8 @@ func (c Set) Offered() []string {
 	return out
 }
 
-// Collect returns the keys to offer to a host: its own keys first, through the agent if that holds them, then the
-// agent's others, at most maxKeys. If the agent holds a key configured for the host, only that is offered.
+// Collect returns the keys to offer to a host, at most maxKeys. First come the identities, through the agent if it has
+// them, then the other keys in the agent. If the agent has a key that is configured for the host, only that is offered.
 func (k *Keyring) Collect(from Source) (Set, error) {
 	if len(k.opts.Signers) > 0 {
 		return Set{Signers: k.opts.Signers}, nil
@@ -104,7 +104,7 @@ func (k *Keyring) Collect(from Source) (Set, error) {
 	return auth, nil
 }
 
-// agentKeys lists the agent's keys. An agent that is not configured explicitly may be missing.
+// agentKeys returns the keys in the agent. If there is no agent and none is configured explicitly, it returns none.
 func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 	if from.Agent == "" {
 		if from.AgentAsked {
@@ -128,7 +128,7 @@ func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 	return nil, nil, nil
 }
 
-// dialAgent connects to a socket. The error does not name the socket.
+// dialAgent connects to a socket. The error does not contain the path of the socket.
 func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
 	if !filepath.IsAbs(socket) {
 		return nil, errors.New("it is not an absolute path")
@@ -142,18 +142,18 @@ func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
 	return c, err
 }
 
-// canSkip reports whether an unreadable identity is not an error.
+// canSkip reports whether an identity that cannot be read is skipped instead of being an error.
 func (s Source) canSkip(err error) bool {
 	return s.Optional && (!s.Named || errors.Is(err, fs.ErrNotExist))
 }
 
-// usesOnlyIfNeeded reports whether an identity that the agent lacks is only needed if there is no other.
+// usesOnlyIfNeeded reports whether an identity that is not in the agent is used only if there is no other key.
 func (s Source) usesOnlyIfNeeded(f *keyFile) bool {
 	return !s.Named && f.locked != nil || s.Optional && f.isPublicOnly()
 }
 
-// ownKeys returns the host's identities. sure means that the agent holds one configured for the host, so that no
-// other key is needed. Default files that are locked or unusable are left alone.
+// ownKeys returns the keys of the identities. inAgentOnly is true if the agent has one that is configured for the host,
+// so that no other key is needed. Default files that are encrypted or unusable are skipped.
 func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, inAgentOnly bool, err error) {
 	var held []ssh.Signer
 	for _, identity := range from.Identities {
@@ -186,7 +186,7 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 	return append(held, own...), false, nil
 }
 
-// addSkippedKeys unlocks the keys left alone before, because there is no other.
+// addSkippedKeys adds the keys that ownKeys skipped, because there are no others. It may ask for passphrases.
 func (k *Keyring) addSkippedKeys(from Source, auth *Set) error {
 	var missing error
 	for _, identity := range from.Identities {
@@ -217,7 +217,7 @@ func (k *Keyring) addSkippedKeys(from Source, auth *Set) error {
 	return ErrNoKey
 }
 
-// addCertificate puts the host's user certificate before the keys.
+// addCertificate adds the user certificate for the host before the keys.
 func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) error {
 	file, implied := from.Cert, false
 	if file.Path == "" && len(from.Identities) == 1 {
@@ -253,7 +253,7 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 	return file.fileError(host.KeyCertificate, errors.New("it is not for the configured key"))
 }
 
-// agentSigners returns the agent's signers for a public key, certificates first.
+// agentSigners returns the signers in the agent for a public key, certificates first.
 func agentSigners(inAgent []ssh.Signer, pub ssh.PublicKey) []ssh.Signer {
 	if pub == nil {
 		return nil

@@ -19,12 +19,12 @@ import (
 
 // Options configure a Keyring.
 type Options struct {
-	// Passphrase asks the operator for the passphrase of a key file, at most once per file and never concurrently.
-	// Nil: there is no operator to ask.
+	// Passphrase asks the operator for the passphrase of a key file, at most once per file and never concurrently. Nil
+	// means that there is no operator to ask.
 	Passphrase   func(keyFile string) ([]byte, error)
 	Getenv       func(string) string
 	AgentTimeout time.Duration
-	// Signers, if any, are the only keys offered to every host: no file is read and no agent asked.
+	// Signers, if any, are the only keys offered to every host. Key files and the agent are then not used.
 	Signers []ssh.Signer
 }
 
@@ -40,12 +40,12 @@ type Keyring struct {
 // New returns a Keyring, which reads files when they are needed.
 func New(o Options) *Keyring { return &Keyring{opts: o, files: map[Identity]*keyFile{}} }
 
-// A keyFile is one private key. Its public half is often known while the private half is locked or only in the agent.
+// A keyFile is one private key. Its public key is often known while the private key is encrypted or only in the agent.
 type keyFile struct {
 	of     Identity
 	locked []byte // the encrypted file, nil if it needs no passphrase
 	pub    ssh.PublicKey
-	public error // why it can only select the agent's key: the file has the public half only
+	public error // set if the file contains only the public key, so that the private key must be in the agent
 	err    error // the file cannot be read or parsed
 
 	once    sync.Once // guards the unlocking
@@ -53,7 +53,7 @@ type keyFile struct {
 	lockErr error
 }
 
-// isPublicOnly reports whether only an agent can have the private half.
+// isPublicOnly reports whether the file contains only the public key, so that the private key must be in the agent.
 func (f *keyFile) isPublicOnly() bool { return f.public != nil }
 
 // fileError returns an error about the file.
@@ -73,8 +73,8 @@ func (k *Keyring) readKeyFile(of Identity) (*keyFile, error) {
 	return f, f.err
 }
 
-// readKeyFile reads a private key. As in ssh, if there is only a public half, in the file itself or in one beside it
-// that ends in .pub, it reads that: the agent may have the private half.
+// readKeyFile reads a private key. As in ssh, if there is only a public key, in the file or in one with .pub added to
+// its name, it reads that, because the private key may be in the agent.
 func readKeyFile(of Identity) *keyFile {
 	f := &keyFile{of: of}
 	path := of.Path
@@ -97,7 +97,7 @@ func readKeyFile(of Identity) *keyFile {
 		f.signer, f.pub = signer, signer.PublicKey()
 	case errors.As(err, &locked):
 		f.locked, f.pub = text, locked.PublicKey
-		if f.pub == nil { // the old format hides it, but ssh-keygen also wrote a .pub file
+		if f.pub == nil { // encrypted in the old format, but ssh-keygen also wrote a .pub file
 			f.pub = readPublicKey(path + ".pub")
 		}
 	default:
@@ -121,7 +121,8 @@ func readPublicKey(path string) ssh.PublicKey {
 	return pubkey.Plain(pub)
 }
 
-// unlockKey returns the private key, with the passphrase from the environment, else from the operator.
+// unlockKey returns the private key, decrypted if necessary with the passphrase in the environment or from the
+// operator.
 func (k *Keyring) unlockKey(f *keyFile) (ssh.Signer, error) {
 	f.once.Do(func() {
 		if f.signer == nil {
@@ -162,7 +163,7 @@ func (k *Keyring) openKey(f *keyFile) (ssh.Signer, error) {
 	return signer, nil
 }
 
-// readCertificate reads a user certificate that is valid now.
+// readCertificate reads a user certificate. It returns an error if the certificate is not valid at the time now.
 func readCertificate(file Identity, now time.Time) (*ssh.Certificate, error) {
 	text, err := os.ReadFile(file.Path)
 	switch {

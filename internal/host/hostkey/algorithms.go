@@ -7,9 +7,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Algorithms orders the allowed host key algorithms for a machine. Those of its known keys come first, so that a
-// machine with several keys shows the known one. The others follow, so that a machine without that key is not
-// mistaken for one that does not speak SSH. Certificates are requested only if an authority is known.
+// Algorithms returns the host key algorithms to request from a machine, in order. Those of its known keys come first,
+// so that a machine with several keys uses a known one. The other allowed ones follow, so that a machine without a
+// known key fails with a clear error and not in the handshake. Certificates are requested only if an authority is
+// known.
 func (h *Verifier) Algorithms(p Peer) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +40,7 @@ func isCertificate(algorithm string) bool {
 	return strings.HasSuffix(algorithm, "-cert-v01@openssh.com")
 }
 
-// keyFormat returns the type of the keys that an algorithm signs with.
+// keyFormat returns the key type that an algorithm uses.
 func keyFormat(algorithm string) string {
 	if algorithm == ssh.KeyAlgoRSASHA256 || algorithm == ssh.KeyAlgoRSASHA512 {
 		return ssh.KeyAlgoRSA

@@ -6,14 +6,15 @@ import (
 	"kubeone/internal/host"
 )
 
-// knowledge is what files say about a machine.
+// knowledge is what the files contain about a machine.
 type knowledge struct {
 	own         []*knownKey // its keys
 	authorities []*knownKey // authorities whose certificates count for it
-	revoked     []*knownKey // revoked keys; only entries about the key in question
+	revoked     []*knownKey // the entries that revoke the key being verified
 }
 
-// Check checks the files of known and revoked keys without contacting the machine. Its error is a *host.Error.
+// Check returns an error if the files of known and revoked keys for a machine cannot be read. It does not connect to
+// the machine. The error is a *host.Error.
 func (h *Verifier) Check(p Peer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,7 +29,8 @@ func (h *Verifier) knownHostsFiles(p Peer) []string {
 	return append([]string{h.opts.RecordFile}, p.Files...)
 }
 
-// loadFiles reads the files about a machine that were not read yet. All are needed to know what is revoked.
+// loadFiles reads the files for a machine that were not read yet. It fails if one cannot be read, because a revoked key
+// would then be accepted.
 func (h *Verifier) loadFiles(p Peer) (err error) {
 	fail := func(err error) error {
 		return &host.Error{Class: host.Config, Host: p.Name, What: "find the known host keys", Err: err}
@@ -53,7 +55,8 @@ func (h *Verifier) loadFiles(p Peer) (err error) {
 	return nil
 }
 
-// knownKeys returns what files say about a machine, the cluster's own file first, and where key, if any, is revoked.
+// knownKeys returns the known keys of a machine, those in the record file of the cluster first. If key is not nil, it
+// also returns the entries that revoke it.
 func (h *Verifier) knownKeys(p Peer, key ssh.PublicKey) (k knowledge, err error) {
 	if err := h.loadFiles(p); err != nil {
 		return k, err
@@ -93,8 +96,8 @@ func (k *knowledge) revokeKey(by *knownKey) {
 	}
 }
 
-// replacedFingerprints returns the fingerprints that accepted keys have replaced, from the lines of the record file
-// in order.
+// replacedFingerprints returns the fingerprints of keys that were replaced by accepted ones. recorded are the lines of
+// the record file, in order.
 func replacedFingerprints(recorded []*knownKey) map[string]bool {
 	replaced := map[string]bool{}
 	for _, k := range recorded {

@@ -21,13 +21,13 @@ import (
 
 // A knownKey is one line of a known_hosts file (format: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
 //
-// x/crypto's reader does not suffice: it refuses a whole file for one unknown line, cannot tell which algorithms to
-// request, and takes a certificate authority's key for a host's own.
+// The parser in golang.org/x/crypto is not sufficient: it refuses the whole file if one line is unknown, does not
+// report which algorithms to request, and treats the key of a certificate authority as the key of a host.
 type knownKey struct {
 	patterns []string // normalized: "host", "[host]:port", with * and ?; or one "|1|salt|hash"
 	key      ssh.PublicKey
 	marker   string   // "", certAuthority, revoked
-	replaces []string // fingerprints that no longer count at this address; only in the record file
+	replaces []string // fingerprints of keys that are no longer valid at this address; only in the record file
 	where    string
 }
 
@@ -99,8 +99,8 @@ func (f *knownFile) lookupKeys(addr string) []*knownKey {
 	return found
 }
 
-// revokingLine returns the line that revokes a key, or the authority that certified it, for an address. A line
-// without a port covers all ports of the host.
+// revokingLine returns the line that revokes a key, or the authority that signed it, for an address, or nil if there is
+// none. A line without a port applies to all ports of the host.
 func (f *knownFile) revokingLine(addr string, key ssh.PublicKey) *knownKey {
 	host, _, _ := net.SplitHostPort(addr)
 	anyPort := net.JoinHostPort(host, "22")
@@ -113,7 +113,7 @@ func (f *knownFile) revokingLine(addr string, key ssh.PublicKey) *knownKey {
 	return nil
 }
 
-// isIn reports whether the key is k, or a certificate for k or by k.
+// isIn reports whether a key is k, a certificate for k, or a certificate signed by k.
 func (k *knownKey) isIn(key ssh.PublicKey) bool {
 	cert, certified := key.(*ssh.Certificate)
 	return pubkey.Equal(k.key, pubkey.Plain(key)) || certified && pubkey.Equal(k.key, cert.SignatureKey)
@@ -148,7 +148,7 @@ func matchesPattern(pattern, host, port string) bool {
 	return matchWildcard(patternPort, port) && matchWildcard(patternHost, host)
 }
 
-// matchWildcard matches * and ? anywhere, dots included.
+// matchWildcard reports whether s matches a pattern in which * and ? match any characters, including dots.
 func matchWildcard(pattern, s string) bool {
 	star := strings.IndexByte(pattern, '*')
 	if star < 0 {
@@ -178,7 +178,7 @@ func sameLength(pattern, s string) bool {
 	return true
 }
 
-// matchesHash compares with a hashed name, "|1|salt|HMAC-SHA1(salt, name)".
+// matchesHash reports whether a name matches a hashed one, "|1|salt|HMAC-SHA1(salt, name)".
 func matchesHash(entry, name string) bool {
 	parts := strings.Split(entry, "|")
 	if len(parts) != 4 || parts[1] != "1" {

@@ -39,7 +39,7 @@ func (h *Verifier) Pending(addr string) (host.FirstContact, bool) {
 	return m.contact, true
 }
 
-// Approve records first contacts, all or none.
+// Approve records the keys of all given first contacts, or of none if it returns an error.
 func (h *Verifier) Approve(contacts []host.FirstContact) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,12 +62,12 @@ func (h *Verifier) Approve(contacts []host.FirstContact) error {
 	return nil
 }
 
-// replacing begins the comment of a recorded key that was accepted in place of others. Their fingerprints follow,
-// separated by ",". These keys no longer count at that address, in any file, until one of them is accepted again. So
-// the record file is only appended to, and other files stay unchanged.
+// replacing starts the comment of a recorded key that was accepted in place of others. Their fingerprints follow,
+// separated by ",". These keys are not valid at that address any more, in any file, until they are accepted again. This
+// way lines are only appended to the record file, and other files do not change.
 const replacing = "replaces "
 
-// replacedBy parses such a comment.
+// replacedBy returns the fingerprints in such a comment.
 func replacedBy(comment string) []string {
 	prints, ok := strings.CutPrefix(comment, replacing)
 	if !ok {
@@ -76,7 +76,7 @@ func replacedBy(comment string) []string {
 	return strings.Split(prints, ",")
 }
 
-// recordLine returns a contact's line for the record file.
+// recordLine returns the line for a contact in the record file.
 func recordLine(c host.FirstContact) string {
 	line := knownhosts.Line([]string{c.Address}, c.Key)
 	if len(c.Replaces) == 0 {
@@ -89,8 +89,8 @@ func recordLine(c host.FirstContact) string {
 	return line + " " + replacing + strings.Join(prints, ",")
 }
 
-// recordKeys appends keys to the record file in one write. Another process that appends loses nothing, and a crash
-// leaves at most an incomplete line, which readers skip.
+// recordKeys appends keys to the record file in one write. Other processes can append at the same time. A crash leaves
+// at most an incomplete line, which readers skip.
 func (h *Verifier) recordKeys(contacts []host.FirstContact) error {
 	path := h.opts.RecordFile
 	if path == "" || len(contacts) == 0 {

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// krlMagic begins an OpenSSH key revocation list (PROTOCOL.krl).
+// krlMagic is at the start of an OpenSSH key revocation list (PROTOCOL.krl).
 const krlMagic = "SSHKRL\n\x00"
 
 // errKRL is the error for a list in a format that only OpenSSH supports.
 var errKRL = errors.New("is a binary key revocation list (KRL), which is not supported: list the revoked " +
 	"public keys in a text file, one a line, or as @revoked in known_hosts")
 
-// readRevocations reads the file named by RevokedHostKeys. Unlike a known_hosts file it must exist, and every line
-// must be valid. Otherwise a revoked key might pass as good.
+// readRevocations reads the file that RevokedHostKeys names. Unlike a known_hosts file, it must exist, and every line
+// must be valid. Otherwise a revoked key could be accepted.
 func readRevocations(path string) ([]*knownKey, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"kubeone/internal/host/pubkey"
 )
 
-// Options say which keys to record and how to treat unknown ones.
+// Options say where to record keys and how to treat unknown ones.
 type Options struct {
-	// RecordFile is our own known_hosts file. It is read first, and gets accepted and approved keys (created with
-	// mode 0600). "" keeps them in memory.
+	// RecordFile is our own known_hosts file. It is read first, and accepted and approved keys are appended to it
+	// (created with mode 0600). "" keeps these keys in memory only.
 	RecordFile string
 	Policy     host.Policy
 	// OnRecord is called with each key recorded without Approve, possibly concurrently. Nil disables it.
@@ -27,7 +27,7 @@ type Options struct {
 type Peer struct {
 	Name    string          // for messages
 	Address string          // "host:port" in known_hosts files
-	Pinned  []ssh.PublicKey // the only accepted keys, whatever files say
+	Pinned  []ssh.PublicKey // the only accepted keys, whatever files contain
 	Files   []string        // known_hosts files, without the record file
 	// Revocations is a file of revoked public keys; "": none.
 	Revocations string
@@ -39,7 +39,7 @@ type Peer struct {
 	Accept, AcceptAs string
 }
 
-// A Verifier decides whether to trust a host's key. It remembers the keys met in this run.
+// A Verifier decides whether to trust the key of a machine. It stores the keys that it has seen in this run.
 type Verifier struct {
 	opts Options
 
@@ -62,8 +62,8 @@ func New(o Options) *Verifier {
 		met: map[string]*metKey{}}
 }
 
-// Verify judges a key that a machine has proved to own. Revocations come first, then pinned keys, keys met in this
-// run, files, accepted keys, and finally the policy.
+// Verify returns nil if the key of a machine can be trusted; the machine has proved that it owns the key. Revocations
+// take precedence over pinned keys, then come keys seen in this run, files, accepted keys, and finally the policy.
 func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
 	recorded, err := h.verifyKey(p, key)
 	if recorded != nil && h.opts.OnRecord != nil {
@@ -72,7 +72,8 @@ func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
 	return err
 }
 
-// verifyKey is Verify without the callback; recorded is a key just recorded.
+// verifyKey does the same as Verify without calling OnRecord. recorded is the key that it recorded, or nil if it
+// recorded none.
 func (h *Verifier) verifyKey(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +113,7 @@ func pinnedKeys(keys []ssh.PublicKey) []*knownKey {
 	return out
 }
 
-// findKey returns nil if the key is one of the known ones.
+// findKey returns nil if the key is one of the known ones, and a *host.HostKeyChangedError otherwise.
 func findKey(p Peer, key ssh.PublicKey, known []*knownKey) error {
 	if slices.ContainsFunc(known, func(k *knownKey) bool { return pubkey.Equal(k.key, pubkey.Plain(key)) }) {
 		return nil
@@ -120,7 +121,7 @@ func findKey(p Peer, key ssh.PublicKey, known []*knownKey) error {
 	return mismatchError(p, key, known)
 }
 
-// mismatchError returns the error for a key that differs from the known ones.
+// mismatchError returns the error for a key that is not one of the known ones.
 func mismatchError(p Peer, key ssh.PublicKey, known []*knownKey) *host.HostKeyChangedError {
 	e := &host.HostKeyChangedError{Host: p.Address, Offered: ssh.FingerprintSHA256(pubkey.Plain(key))}
 	for _, k := range known {
@@ -147,8 +148,8 @@ func (h *Verifier) policyFor(p Peer) host.Policy {
 	return h.opts.Policy
 }
 
-// acceptChanged applies Accept to a changed key. A fingerprint from the operator is as good as a corrected line in
-// known_hosts. Without one, an operator must first see the key in a plan.
+// acceptChanged accepts a changed key if Accept allows it, and returns e otherwise. If the operator gave the
+// fingerprint, the key is recorded at once. If not, an operator must first approve the key in a plan.
 func (h *Verifier) acceptChanged(p Peer, key ssh.PublicKey, e *host.HostKeyChangedError) (*host.FirstContact, error) {
 	e.AcceptAs = p.AcceptAs
 	switch p.Accept {
@@ -165,10 +166,10 @@ func (h *Verifier) acceptChanged(p Peer, key ssh.PublicKey, e *host.HostKeyChang
 	return h.trustKey(p, key, e.Known, h.opts.Policy != host.PolicyProbe)
 }
 
-// wrongFingerprintError returns the error for a key other than the operator's fingerprint.
+// wrongFingerprintError returns the error for a key that does not have the fingerprint given by the operator.
 func wrongFingerprintError(p Peer, e *host.HostKeyChangedError) error {
 	e.Known = append(e.Known, host.KnownKey{Fingerprint: p.Accept, Where: host.AcceptFlag})
-	e.AcceptAs = "" // wrong machine or wrong fingerprint: do not suggest accepting it
+	e.AcceptAs = "" // do not suggest accepting the key of a wrong machine, or a wrong fingerprint
 	return e
 }
 

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Plain returns the key that a certificate certifies, or the key itself.
+// Plain returns the key in a certificate, or the key itself if it is not a certificate.
 func Plain(k ssh.PublicKey) ssh.PublicKey {
 	if cert, ok := k.(*ssh.Certificate); ok {
 		return cert.Key

@@ -1,5 +1,5 @@
-// Package shell gets a script to a host and runs it there as root, over any transport. The script arrives on standard
-// input, either complete or not at all. Such a script also puts files in place.
+// Package shell builds the commands that run a script on a host as root, over any transport. The script is sent on
+// standard input, and runs only if it arrives completely. Uploads use such a script too.
 package shell
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// The end of a script, so that one cut short by a lost connection is never run.
+// The end of a script. A script that a lost connection has truncated lacks it and is never run.
 const scriptEnd = "\n#kubeone-end"
 
-// Exit statuses and messages of the wrapper, as opposed to the script.
+// Exit statuses and messages of the wrapper, not of the script.
 const (
 	exitTruncated = 74
 	exitNoSudo    = 213
@@ -19,9 +19,9 @@ const (
 	wordNoSudo    = "kubeone: no sudo"
 )
 
-// bootstrap is the only part of a command visible in process lists. It reads exactly n bytes of script from standard
-// input and leaves the rest to the script; fullblock is needed because a single read of a pipe may return less. It is
-// one line, because csh as a user's shell allows no line breaks in a word.
+// bootstrap is the only part of a command that is visible in process lists. It reads exactly n bytes of script from
+// standard input and leaves the rest to the script. fullblock is needed because a single read of a pipe can return
+// less. bootstrap is one line, because csh, as a login shell, does not allow line breaks in a word.
 const bootstrap = `LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin; ` +
 	`export LC_ALL PATH; kubeone_script=$(dd bs=%d count=1 iflag=fullblock 2>/dev/null); ` +
 	`case $kubeone_script in *'#kubeone-end') eval "$kubeone_script" ;; ` +
@@ -62,7 +62,7 @@ func Wire(script string, stdin io.Reader) (r io.Reader, n int) {
 	return io.MultiReader(strings.NewReader(script), stdin), len(script)
 }
 
-// CommandLine joins words for the remote user's login shell, whichever that is.
+// CommandLine joins words to a command line for the login shell of the remote user, which can be any shell.
 func CommandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -71,8 +71,8 @@ func CommandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// quoteWord quotes s as one word for any shell. Inside single quotes only the quote itself is special, in fish also
-// the backslash, and in csh the line end, which our words never contain.
+// quoteWord quotes s as one word for any shell. Inside single quotes only the quote itself is special; in fish also the
+// backslash; and in csh also the line end, which our words never contain.
 func quoteWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,") == "" {
 		return s
@@ -80,7 +80,7 @@ func quoteWord(s string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, `\`, `'\\'`).Replace(s) + "'"
 }
 
-// NoSudo recognizes a failure of the check and returns sudo's message.
+// NoSudo reports whether a command failed because of CheckSudo, and returns the message of sudo.
 func NoSudo(code int, stderr []byte) (detail string, failed bool) {
 	if code != exitNoSudo {
 		return "", false

@@ -10,8 +10,8 @@ import (
 // progressEvery is the minimum interval between calls of Progress.
 const progressEvery = 10 * time.Millisecond
 
-// measured reads exactly size bytes of r. If the content is shorter or longer, or fails, the stream ends early, so
-// that the receiver sees a wrong size and keeps the old file.
+// measured reads exactly size bytes from r. If the content is shorter or longer, or reading fails, the stream ends
+// early. The receiver then sees a wrong size and keeps the old file.
 type measured struct {
 	r        io.Reader
 	size     int64
@@ -53,7 +53,7 @@ func (m *measured) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contentError returns the error of the content itself.
+// contentError returns the error of reading the content, or nil if all of it was read.
 func (m *measured) contentError() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

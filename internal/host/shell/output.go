@@ -12,8 +12,8 @@ import (
 // stderrTail is the number of bytes of standard error that an ExitError keeps.
 const stderrTail = 8 << 10
 
-// An Output receives one stream of a command: to the caller's writer or into a buffer, keeping the end. After Shut it
-// accepts nothing, so that an abandoned command cannot write behind the caller's back.
+// An Output receives one stream of a command. It writes to the writer of the caller or into a buffer, and keeps the end
+// of the stream. After Shut it accepts nothing, so that an abandoned command cannot write to it any more.
 type Output struct {
 	mu   sync.Mutex
 	w    io.Writer   // nil: collect

@@ -13,11 +13,11 @@ import (
 	"kubeone/internal/host"
 )
 
-// uploadScript receives a file: $1 path, $2 mode, $3 size, $4 owner or "". The name of the temporary file is known
-// before it exists, so that no signal leaves it behind; set -C creates it exclusively, so that it follows no other
-// user's link. It is private from the start, and has its final owner and mode before its first byte. Content of the
-// wrong size (the connection broke) changes nothing. The file is on disk before it replaces the old one. A missing
-// directory is as private as the file.
+// uploadScript receives a file: $1 path, $2 mode, $3 size, $4 owner or "". It chooses the name of the temporary file
+// before creating it, so that no signal leaves the file behind. set -C creates the file exclusively, so that links of
+// other users are not followed. The file has its final owner and mode before its first byte. If the content has the
+// wrong size because the connection broke, nothing changes. The file is synced to disk before it replaces the old one.
+// A directory that has to be created is as private as the file.
 const uploadScript = `set -eu
 umask 077
 dir=${1%/*}
@@ -39,16 +39,16 @@ sync -- "$tmp"
 mv -f -- "$tmp" "$1"
 trap - EXIT`
 
-// A transfer may take this long for any size, plus a second for every uploadSlowest bytes.
+// The time limit of a transfer is uploadBase, plus one second for every uploadSlowest bytes.
 const (
 	uploadBase    = 2 * time.Minute
 	uploadSlowest = 256 << 10 // bytes a second
 )
 
-// errSize means that a File's content does not match its Size.
+// errSize means that the content of a File does not have its Size.
 var errSize = errors.New("the content is not of the size announced")
 
-// Upload sends a file as one command on any host.
+// Upload sends a file to any host with one command.
 func Upload(ctx context.Context, h host.Host, f host.File) error {
 	if err := validateFile(f); err != nil {
 		return &host.Error{Class: host.Config, Host: h.Name(), What: "upload " + strconv.Quote(f.Path), Err: err}

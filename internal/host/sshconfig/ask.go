@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// Limits of one question to ssh.
+// Limits for running "ssh -G".
 const (
 	askTimeout = 10 * time.Second // commands of "Match exec" included
 	maxAnswer  = 1 << 20          // bytes
 	maxAsking  = 4                // processes at one time
 )
 
-// notSet is the value of settings that only ssh's defaults or the system's configuration would provide.
+// notSet is the value of settings that the operator did not set, so that neither defaults of ssh nor the system
+// configuration set them.
 const notSet = "/kubeone/not-set"
 
 // An answer is the output of "ssh -G" for a host: values by keyword, in lower case. Nil has no values.
@@ -113,8 +114,8 @@ func (a *asker) findSSH() (asking, error) {
 	return out, nil
 }
 
-// checkIncludes refuses a relative Include in the system's configuration. Ssh gets that file through an Include, and
-// would search below ~/.ssh instead of beside it.
+// checkIncludes returns an error if the system configuration has a relative Include. kubeone passes that file to ssh
+// through an Include, so ssh would search in ~/.ssh instead of in the directory of the file.
 func checkIncludes(system string) error {
 	text, err := os.ReadFile(system) // #nosec G304 -- ssh_config
 	if err != nil {
@@ -136,8 +137,9 @@ func checkIncludes(system string) error {
 	return nil
 }
 
-// configFor returns the configuration to ask about: the operator's own, then the system's. Defaults in between keep
-// the system from deciding how to reach a host, and from setting what is not supported.
+// configFor returns the configuration to pass to ssh: that of the operator, then that of the system. The defaults
+// between them prevent the system configuration from deciding how to reach a host and from setting what is not
+// supported.
 func configFor(own, system string, defaults answer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Include %q\nMatch all\n", own)
@@ -156,7 +158,7 @@ func configFor(own, system string, defaults answer) string {
 	return b.String()
 }
 
-// askWithDefaults returns the configuration for a host, and ssh's defaults.
+// askWithDefaults returns the configuration for a host, and the defaults of ssh.
 func (a *asker) askWithDefaults(alias string) (about, defaults answer, err error) {
 	how, err := a.open()
 	if err != nil || how.program == "" {
@@ -241,8 +243,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isSameForAll reports whether the files certainly say the same about every host, so that one question suffices for
-// thousands of hosts. Anything unusual in them makes it false.
+// isSameForAll reports whether the files certainly contain the same settings for every host, so that running ssh once
+// is enough for thousands of hosts. It returns false if they contain anything unusual.
 func isSameForAll(files []string, depth int) bool {
 	const most = 16 // files including one another
 	for _, file := range files {

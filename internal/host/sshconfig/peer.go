@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/host/hostkey"
 )
 
-// resolvePeer decides how the machine must prove its identity.
+// resolvePeer sets how to verify the host key of the machine.
 func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 	c, alias := p.config, t.Address
 	r.Peer = hostkey.Peer{
@@ -55,7 +55,8 @@ func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 	return nil
 }
 
-// knownAddress returns the machine's host:port in known_hosts files. An alias covers all ports.
+// knownAddress returns the "host:port" under which the machine is listed in known_hosts files. An alias applies to all
+// ports.
 func knownAddress(alias string, r Resolved) string {
 	if alias != "" {
 		return net.JoinHostPort(strings.ToLower(alias), "22")
@@ -63,8 +64,8 @@ func knownAddress(alias string, r Resolved) string {
 	return net.JoinHostPort(strings.ToLower(r.Address), strconv.Itoa(r.Port))
 }
 
-// isStrict reports whether unknown keys are refused without asking an operator. The other values leave it to our own
-// rules; none accepts a changed key.
+// isStrict reports whether a value of StrictHostKeyChecking refuses unknown keys without asking an operator. For other
+// values our policy decides. No value accepts a changed key.
 func isStrict(value string) (bool, error) {
 	switch strings.ToLower(value) {
 	case "yes", "true":
@@ -75,7 +76,7 @@ func isStrict(value string) (bool, error) {
 	return false, fmt.Errorf("StrictHostKeyChecking: %q is not one of yes, ask, accept-new, no, off", value)
 }
 
-// knownHosts returns the user's files, then the system's.
+// knownHosts returns the known_hosts files of the user, then those of the system.
 func (p resolution) knownHosts(r Resolved, alias string) ([]string, error) {
 	if p.opts.KnownHostsFiles != nil {
 		return p.opts.KnownHostsFiles, nil
@@ -105,8 +106,8 @@ func (p resolution) knownHosts(r Resolved, alias string) ([]string, error) {
 	return out, nil
 }
 
-// trustedPath expands the path of a file that says which keys to trust. An unknown construct is an error, because the
-// file may hold revocations.
+// trustedPath expands the path of a file that says which keys to trust. It returns an error if the path contains an
+// unsupported token, because ignoring the file could ignore revocations.
 func (p resolution) trustedPath(s string, r Resolved, alias string) (string, error) {
 	if strings.ContainsAny(s, `"'\`) {
 		return "", fmt.Errorf("the path %s is not supported: write it without quotes and blanks", s)
@@ -147,8 +148,8 @@ func localUser() string {
 	return u.Username
 }
 
-// supportedAlgorithms returns the supported algorithms of a list in the SSH configuration; nil, the program's own
-// choice, if the list is ssh's default.
+// supportedAlgorithms returns the supported algorithms in a list from the SSH configuration. It returns nil, which
+// means our own choice, if the list is the default of ssh.
 func supportedAlgorithms(list, byDefault string, supported []string) ([]string, error) {
 	if list == byDefault {
 		return nil, nil
@@ -173,8 +174,8 @@ func notHonoured() []warning {
 	}
 }
 
-// warnOf warns about unsupported settings in the operator's own configuration. The system's come with the
-// distribution and would cause a warning at every command.
+// warnOf warns about unsupported settings in the configuration of the operator. It ignores the system configuration,
+// because settings from the distribution would cause a warning in every command.
 func (p resolution) warnOf(alias string) {
 	for _, w := range notHonoured() {
 		if value := p.config.firstValue(w.keyword); !noneOrEmpty(value) && value != p.defaults.firstValue(w.keyword) {

@@ -1,5 +1,5 @@
-// Package sshconfig decides how to reach a host, how to log in, and how to verify the host. Its sources are the
-// target, the operator's SSH configuration as ssh reads it, and defaults, in this order.
+// Package sshconfig determines how to reach a host, how to log in, and how to verify its key. The target takes
+// precedence over the SSH configuration of the operator, as ssh reads it, and that over the defaults.
 package sshconfig
 
 import (
@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/host/hostkey"
 )
 
-// maxHops limits a chain of bastions; a longer one is a loop in the SSH configuration.
+// maxHops is the maximum length of a chain of bastions. A longer one is a loop in the SSH configuration.
 const maxHops = 8
 
 // Options say where the SSH configuration and the files it refers to are.
@@ -27,8 +27,8 @@ type Options struct {
 	Ignore bool
 	// SSH is the ssh program; "": ssh in PATH.
 	SSH string
-	// KnownHostsFiles replace those of the SSH configuration, including the system's; nil: those, else OpenSSH's
-	// defaults.
+	// KnownHostsFiles are used instead of the files in the SSH configuration, including those of the system. Nil means
+	// the files in the SSH configuration, or else the defaults of OpenSSH.
 	KnownHostsFiles []string
 	HomeDir         string // where ~ points
 	SystemDir       string // directory of the system's ssh_config and ssh_known_hosts
@@ -144,7 +144,7 @@ func (p resolution) resolveTarget(t host.Target, depth int) (Resolved, error) {
 	return r, nil
 }
 
-// resolvePlace decides the address, port and user.
+// resolvePlace sets the address, port and user.
 func (p resolution) resolvePlace(r *Resolved) error {
 	c := p.config
 	r.Address = cmp.Or(c.firstValue("HostName"), r.Address)
@@ -160,7 +160,7 @@ func (p resolution) resolvePlace(r *Resolved) error {
 	return nil
 }
 
-// resolveKeys decides the keys to log in with.
+// resolveKeys sets the keys to log in with.
 func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 	c, alias := p.config, t.Address
 	identities := c.allValues("IdentityFile")
@@ -192,7 +192,7 @@ func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 	p.resolveAgent(r, t)
 }
 
-// resolveAgent decides which agent to ask.
+// resolveAgent sets the agent to use.
 func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 	socket := t.AgentSocket
 	r.Keys.AgentFrom = "sshAgentSocket in the manifest"
@@ -231,7 +231,7 @@ func (p resolution) expandTokens(s string, r Resolved, alias string) string {
 		"%p", strconv.Itoa(r.Port), "%r", r.User, "%u", local).Replace(s))
 }
 
-// hopBefore returns the last bastion before t, including those before it; nil if t is dialled directly.
+// hopBefore returns the last bastion before t, with the bastions before that one, or nil if t is dialled directly.
 func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 	chain := t.Bastions
 	if len(chain) == 0 {

@@ -34,7 +34,7 @@ func newConn(client *ssh.Client, meter *meteredConn, sessions int, idle *idle) *
 		sessions: make(chan struct{}, sessions), lost: make(chan struct{})}
 }
 
-// isLost reports whether to open another connection instead.
+// isLost reports whether the connection is lost, so that another must be opened.
 func (c *conn) isLost() bool {
 	if c.dead.Load() {
 		return true
@@ -55,7 +55,7 @@ func (c *conn) close() error {
 	return nil
 }
 
-// lostError gives up the connection and returns why it ended, as far as known.
+// lostError closes the connection and returns why it was lost, if known.
 func (c *conn) lostError(cause error) error {
 	c.dead.Store(true)
 	if c.silent.Load() {
@@ -67,8 +67,8 @@ func (c *conn) lostError(cause error) error {
 	return fmt.Errorf("%w: %w", host.ErrConnectionLost, cause)
 }
 
-// watchTransport waits for the end of the transport, and ends it when the peer is silent. Any data from the peer is a
-// sign of life; keepalives go only to a silent peer.
+// watchTransport waits until the transport ends, and closes it if the peer does not respond. It sends keepalives only
+// while no data arrives.
 func (c *conn) watchTransport(interval time.Duration) {
 	go func() {
 		_ = c.client.Wait()

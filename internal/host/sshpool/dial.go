@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/host/credentials"
 )
 
-// preferredCiphers returns ciphers in the order of speed on machines with AES instructions.
+// preferredCiphers returns ciphers ordered by their speed on machines with AES instructions.
 func preferredCiphers() []string {
 	return []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305,
 		ssh.CipherAES128CTR, ssh.CipherAES192CTR, ssh.CipherAES256CTR}
@@ -45,7 +45,7 @@ func (e *endpoint) dialHop(ctx context.Context, before *conn) (net.Conn, error) 
 	return nil, &hopError{from: e.via.r.Name, err: err}
 }
 
-// errHandshake means a paused machine, or a service other than sshd.
+// errHandshake means that the machine is paused or runs a service other than sshd on the port.
 var errHandshake = errors.New("accepts connections but does not speak SSH")
 
 // errDialTimeout means that a machine does not answer at all.
@@ -54,7 +54,7 @@ type errDialTimeout time.Duration
 func (e errDialTimeout) Error() string        { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
 func (e errDialTimeout) Is(target error) bool { return target == host.ErrSilent }
 
-// errNoHandshake means that a machine accepts connections and stays silent.
+// errNoHandshake means that a machine accepts connections but sends nothing.
 type errNoHandshake time.Duration
 
 func (e errNoHandshake) Error() string {
@@ -64,7 +64,7 @@ func (e errNoHandshake) Is(target error) bool {
 	return target == errHandshake || target == host.ErrSilent
 }
 
-// A hopError is a dial that failed on a bastion.
+// A hopError means that dialling from a bastion failed.
 type hopError struct {
 	from string
 	err  error
@@ -82,8 +82,8 @@ type authError struct {
 func (e *authError) Error() string { return e.err.Error() }
 func (e *authError) Unwrap() error { return e.err }
 
-// handshake speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our
-// keys within AuthTimeout. A machine that accepts connections but stays silent fails here.
+// handshake opens an SSH connection over raw. The machine must prove its identity within HandshakeTimeout and accept
+// one of our keys within AuthTimeout.
 func (e *endpoint) handshake(ctx context.Context, raw net.Conn, auth credentials.Set) (*conn, error) {
 	o := e.pool.opts
 	metered := &meteredConn{Conn: raw}
@@ -134,7 +134,8 @@ func (e *endpoint) handshake(ctx context.Context, raw net.Conn, auth credentials
 	return nil, loginError(o, verified.Load(), expired.Load(), auth, err)
 }
 
-// loginError explains a failed handshake, before and after the host has proved its identity.
+// loginError returns the error for a failed handshake. It distinguishes failures before and after the host key was
+// verified.
 func loginError(o Options, verified, expired bool, auth credentials.Set, err error) error {
 	switch {
 	case !verified && expired:
@@ -149,8 +150,8 @@ func loginError(o Options, verified, expired bool, auth credentials.Set, err err
 	return &authError{offered: auth.Offered(), err: err}
 }
 
-// withoutPorts removes a connection's addresses from its error. The local port differs each time, but the same
-// failure must read the same everywhere.
+// withoutPorts removes the addresses of a connection from its error. The local port differs each time, but the same
+// failure must have the same text.
 func withoutPorts(err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Err

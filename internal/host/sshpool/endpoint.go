@@ -28,7 +28,7 @@ type attempt struct {
 	err  error
 }
 
-// isUsable reports whether to wait for the attempt or use its result, instead of starting another.
+// isUsable reports whether a caller can wait for the attempt or use its result. If not, it must start another one.
 func (a *attempt) isUsable() bool {
 	select {
 	case <-a.done:
@@ -38,8 +38,8 @@ func (a *attempt) isUsable() bool {
 	}
 }
 
-// ensureConnected returns the live connection, opening one if there is none. Concurrent callers share one attempt and
-// its failure. Only if it failed because another caller gave up, the next one tries again. The caller must release
+// ensureConnected returns the live connection, and opens one if there is none. Concurrent callers share one attempt and
+// its error. If it failed because the caller that started it gave up, the next one tries again. The caller must release
 // the connection.
 func (e *endpoint) ensureConnected(ctx context.Context) (*conn, error) {
 	for {
@@ -71,7 +71,7 @@ func (e *endpoint) ensureConnected(ctx context.Context) (*conn, error) {
 	}
 }
 
-// openConnection loads the keys, opens the way to the machine and logs in, in this order, so that local errors are
+// openConnection loads the keys, connects to the machine and logs in. It loads the keys first, so that local errors are
 // found before anything is dialled.
 func (e *endpoint) openConnection(ctx context.Context) (*conn, error) {
 	if e.pool.isClosed() {
@@ -83,12 +83,12 @@ func (e *endpoint) openConnection(ctx context.Context) (*conn, error) {
 	}
 	defer auth.Close()
 	var before *conn
-	if e.via != nil { // never released: connections through a bastion last as long as it does
+	if e.via != nil { // not released, because this connection needs that of the bastion
 		if before, err = e.via.ensureConnected(ctx); err != nil {
 			return nil, &host.Error{Class: host.ClassOf(err), Host: e.r.Name, What: "go through its bastion", Err: err}
 		}
 	}
-	select { // taken only now: a hop waiting for its bastion must not block dialling the bastion
+	select { // after the bastion is connected: a host that waits for it must not take its slot
 	case e.pool.slots <- struct{}{}:
 		defer func() { <-e.pool.slots }()
 	case <-ctx.Done():
@@ -108,7 +108,8 @@ func (e *endpoint) openConnection(ctx context.Context) (*conn, error) {
 	return e.watchConnection(c)
 }
 
-// watchConnection starts watching the connection, unless the pool was closed meanwhile. The caller has its first use.
+// watchConnection starts watching a new connection, unless the pool was closed in the meantime. The caller must release
+// the connection.
 func (e *endpoint) watchConnection(c *conn) (*conn, error) {
 	if e.pool.isClosed() {
 		_ = c.close()
@@ -119,7 +120,7 @@ func (e *endpoint) watchConnection(c *conn) (*conn, error) {
 	return c, nil
 }
 
-// close ends the live connection, if any. An attempt in progress notices by itself.
+// close closes the live connection, if there is one. An attempt in progress detects this itself.
 func (e *endpoint) close() error {
 	e.mu.Lock()
 	a := e.attempt
@@ -137,7 +138,7 @@ func (e *endpoint) close() error {
 	return nil
 }
 
-// classifyError adds class, place and advice to an error. A *host.Error stays unchanged.
+// classifyError adds class, address and hint to an error. It returns a *host.Error unchanged.
 func (e *endpoint) classifyError(what string, err error) error {
 	var already *host.Error
 	if errors.As(err, &already) {
@@ -147,7 +148,7 @@ func (e *endpoint) classifyError(what string, err error) error {
 	return &host.Error{Class: class, Host: e.r.Name, Addr: e.r.Addr(), What: what, Hint: hint, Err: err}
 }
 
-// firstContacts returns the keys on the way here that are trusted for this run only, outermost first.
+// firstContacts returns the unapproved keys of this machine and its bastions, the outermost first.
 func (e *endpoint) firstContacts() []host.FirstContact {
 	var all []host.FirstContact
 	if e.via != nil {

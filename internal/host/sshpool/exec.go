@@ -13,10 +13,10 @@ import (
 
 var errRefused = errors.New("the SSH server refuses to run commands")
 
-// stdinGrace is how long an ended command waits for a Read of the caller's Stdin to return.
+// stdinGrace is how long to wait, after a command has ended, for a Read of its Stdin to return.
 const stdinGrace = time.Second
 
-// execCommand runs one command line in one channel. The error is the session's own, a lost connection, or the end of
+// execCommand runs one command line in one channel. The error is that of the session, a lost connection, or that of
 // ctx.
 func (c *conn) execCommand(ctx context.Context, line string, stdin io.Reader, stdout, stderr io.Writer) error {
 	s, release, err := c.openSession(ctx)
@@ -41,7 +41,7 @@ func (c *conn) execCommand(ctx context.Context, line string, stdin io.Reader, st
 	}
 }
 
-// runSession starts the command, feeds it, and waits for its end and all of its output.
+// runSession starts the command, writes its input, and waits until it has ended and all output has arrived.
 func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, stderr io.Writer) error {
 	s.Stdout, s.Stderr = stdout, stderr
 	in, err := s.StdinPipe()
@@ -75,8 +75,8 @@ func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, 
 	return err
 }
 
-// stdinChunkBytes returns how many bytes of a command's input to send at a time: many of a file, few of a script. A
-// connection keeps a buffer of the largest packet that it has sent, for its whole life.
+// stdinChunkBytes returns how many bytes of input to send at a time: many for a file, few for a script. Small packets
+// save memory, because a connection keeps a buffer as large as the largest packet that it has sent.
 func stdinChunkBytes(stdin io.Reader) int {
 	if _, script := stdin.(*strings.Reader); script {
 		return 2 << 10
@@ -90,7 +90,7 @@ type (
 	onlyReader struct{ io.Reader }
 )
 
-// notStarted means that the command cannot have had any effect.
+// notStarted means that the command did not start, so that it had no effect.
 type notStarted struct{ err error }
 
 func (e *notStarted) Error() string { return fmt.Sprintf("start the command: %v", e.err) }

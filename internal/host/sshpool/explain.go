@@ -16,10 +16,10 @@ import (
 	"kubeone/internal/host/sshconfig"
 )
 
-// hinter is an error with advice.
+// hinter is an error that says what to do.
 type hinter interface{ Hint() string }
 
-// explainError returns the class of an error on the way to a host, and advice.
+// explainError returns the class of a connection error, and a hint that says what to do.
 func explainError(err error, r sshconfig.Resolved) (host.Class, string) {
 	var own hinter
 	if errors.As(err, &own) {
@@ -76,7 +76,7 @@ func isNetworkError(err error) bool {
 	return errors.As(err, &op) || errors.As(err, &no) || errors.As(err, &silent)
 }
 
-// isDisconnect distinguishes a cut connection from a refusal with a message.
+// isDisconnect reports whether the connection was cut, and not refused with a message.
 func isDisconnect(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// An idle holds the unused connections. Each costs memory, goroutines and keepalives, here and on its host, so at
-// most most of them stay open. The least recently used one is closed first; its host is reconnected when needed. It
-// is safe for concurrent use.
+// An idle holds the unused connections. Each one costs memory, goroutines and keepalives, here and on its host, so
+// their number is limited. The least recently used one is closed first. A host whose connection was closed is connected
+// again when needed. It is safe for concurrent use.
 type idle struct {
 	most int
 
@@ -15,8 +15,8 @@ type idle struct {
 	conns []*conn // least recently used first
 }
 
-// acquire keeps a connection from being closed as idle. It returns false for one that is lost or already closed. Each
-// successful call needs a release.
+// acquire prevents a connection from being closed as idle. It returns false if the connection is lost or already
+// closed. Each successful call needs a release.
 func (i *idle) acquire(c *conn) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -33,11 +33,11 @@ func (i *idle) acquire(c *conn) bool {
 // releaseAndClose ends one use of a connection. After the last use, the connection is idle.
 func (i *idle) releaseAndClose(c *conn) {
 	if oldest := i.release(c); oldest != nil {
-		_ = oldest.client.Close() // the result does not matter
+		_ = oldest.client.Close() // an error has no consequences
 	}
 }
 
-// release is releaseAndClose without closing: it returns the connection to close, or nil.
+// release ends one use of a connection. It returns the connection that the caller must close now, or nil.
 func (i *idle) release(c *conn) *conn {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package sshpool reaches hosts by SSH. It opens one connection per machine, through bastions if necessary, shared by
-// commands, uploads and tunnels.
+// Package sshpool connects to hosts by SSH. Commands, uploads and tunnels share one connection per machine, through
+// bastions if necessary.
 package sshpool
 
 import (
@@ -16,13 +16,13 @@ import (
 	"kubeone/internal/host/sshconfig"
 )
 
-// Options configure a Pool. The zero value connects strictly with the user's own SSH configuration.
+// Options configure a Pool. The zero value uses the SSH configuration of the user and refuses unknown host keys.
 type Options struct {
-	// KnownHostsFiles are read, never written; missing files are empty. Nil means the UserKnownHostsFile and
-	// GlobalKnownHostsFile of the SSH configuration, else OpenSSH's defaults.
+	// KnownHostsFiles are only read. Missing files count as empty. Nil means the UserKnownHostsFile and
+	// GlobalKnownHostsFile in the SSH configuration, or else the defaults of OpenSSH.
 	KnownHostsFiles []string
-	// RecordFile is the cluster's own known_hosts file. It is read first, and gets accepted and approved keys
-	// (created with mode 0600). "" keeps them in memory.
+	// RecordFile is the known_hosts file of the cluster. It is read first, and accepted and approved keys are appended
+	// to it (created with mode 0600). "" keeps these keys in memory only.
 	RecordFile string
 	// KnownHosts is the policy for unknown keys; the zero value is host.PolicyStrict.
 	KnownHosts host.Policy
@@ -30,23 +30,23 @@ type Options struct {
 	// gave its fingerprint (host.Target.Accept). Calls may be concurrent.
 	OnRecord func(host.FirstContact)
 
-	// Passphrase asks the operator for the passphrase of a key file: at most once per file, before dialling, and
-	// never concurrently. Nil: there is no operator to ask.
+	// Passphrase asks the operator for the passphrase of a key file: at most once per file, before dialling, and never
+	// concurrently. Nil means that there is no operator to ask.
 	Passphrase func(keyFile string) ([]byte, error)
-	// Signers, if any, are the only keys to log in with: no key file is read, no agent asked.
+	// Signers, if any, are the only keys to log in with. Key files and the agent are then not used.
 	Signers []ssh.Signer
 	// IgnoreSSHConfig skips the SSH configuration. Otherwise ssh is asked about ~/.ssh/config, and for host keys also
 	// about ssh_config in SystemDir.
 	IgnoreSSHConfig bool
 	// SSH is the ssh program; "": ssh in PATH.
 	SSH string
-	// Warn is called with settings that were ignored but may matter, such as unsupported ones. May be nil.
+	// Warn, if not nil, is called with a message about settings that are not supported but would make a difference.
 	Warn func(message string)
 
 	DialTimeout       time.Duration // name resolution and TCP; 0 means 5 s
 	HandshakeTimeout  time.Duration // until the host key is verified; 0 means 5 s
 	AuthTimeout       time.Duration // from there until logged in (a key may ask for a touch); 0 means 30 s
-	KeepaliveInterval time.Duration // between questions to a silent peer; 0 means 5 s; three misses lose the connection
+	KeepaliveInterval time.Duration // between keepalives; 0 means 5 s; three unanswered ones lose the connection
 	MaxDials          int           // connections being opened at one time; 0 means host.MaxDials
 	MaxIdle           int           // unused open connections, not counting bastions; 0 means 256
 	MaxSessions       int           // commands at one time on one connection; 0 means 8 (sshd allows 10 by default)

@@ -14,9 +14,9 @@ import (
 	"kubeone/internal/host/sshconfig"
 )
 
-// A Pool holds at most one SSH connection per machine and way to it, bastions included, and shares it among its
-// Hosts. It keeps at most Options.MaxIdle unused connections and closes the least recently used ones first. It is
-// safe for concurrent use. The caller must Close it.
+// A Pool holds at most one SSH connection for each machine and path to it, including bastions, and shares it among its
+// Hosts. It keeps at most Options.MaxIdle unused connections and closes the least recently used ones first. It is safe
+// for concurrent use. The caller must Close it.
 type Pool struct {
 	opts   Options
 	config *sshconfig.Resolver
@@ -31,7 +31,7 @@ type Pool struct {
 	endpoints map[string]*endpoint
 }
 
-// New returns a pool. It neither reads nor dials before the first use of a Host (or Check).
+// New returns a pool. The pool reads files and dials only when a Host is first used or Check is called.
 func New(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{
@@ -55,8 +55,8 @@ func (p *Pool) Host(t host.Target) host.Host {
 // Prefetch asks ssh about the addresses of future targets, a few at a time.
 func (p *Pool) Prefetch(addresses []string) { p.config.Prefetch(addresses) }
 
-// Check checks a target and its bastions without dialling: the address, the SSH configuration, unreadable files of
-// known and revoked host keys, and missing, malformed or locked private keys. It may ask for a passphrase.
+// Check checks a target and its bastions without dialling. It returns an error if the address, the SSH configuration, a
+// file of known or revoked host keys, or a private key is missing, invalid or unreadable. It may ask for a passphrase.
 func (p *Pool) Check(t host.Target) error {
 	e, err := p.endpointFor(t)
 	for ; err == nil && e != nil; e = e.via {
@@ -70,8 +70,8 @@ func (p *Pool) Check(t host.Target) error {
 	return err
 }
 
-// FirstContacts returns the keys first met in this run and trusted for this run only, in the order met, except those
-// approved since. Show them to the operator and pass those shown to Approve.
+// FirstContacts returns the unapproved keys that were seen in this run, in that order. They are trusted only for this
+// run. Callers should show them to the operator and pass the approved ones to Approve.
 func (p *Pool) FirstContacts() []host.FirstContact { return p.known.Contacts() }
 
 // Approve records approved keys in Options.RecordFile; after that, the hosts are known and accept secrets. Contacts
@@ -128,7 +128,7 @@ func (p *Pool) internEndpoint(r sshconfig.Resolved) *endpoint {
 	return e
 }
 
-// connectionKey identifies targets that may share a connection.
+// connectionKey returns a key that is the same for targets that can share a connection.
 func connectionKey(r sshconfig.Resolved, via *endpoint) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q %q %q %t %q", r.Addr(), r.Keys.Identities, r.Keys.Cert, r.Keys.Agent, r.AsUser,

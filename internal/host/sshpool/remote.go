@@ -37,7 +37,7 @@ func (r *remote) FirstContacts() []host.FirstContact {
 	return e.firstContacts()
 }
 
-// Close closes the connection of this way to the host, also for other Hosts that share it. Bastions stay connected.
+// Close closes the connection to the host, also for other Hosts that share it. Bastions stay connected.
 func (r *remote) Close() error {
 	e, err := r.endpoint()
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 		e.pool.idle.releaseAndClose(cn)
 		var early *notStarted
 		if tries == 0 && errors.As(err, &early) && errors.Is(err, host.ErrConnectionLost) && ctx.Err() == nil {
-			continue // the connection had died unnoticed before; nothing was run
+			continue // the connection was already lost, so nothing was run
 		}
 		return res, err
 	}
@@ -80,7 +80,7 @@ func describeCommand(c host.Cmd) string {
 	return c.Name
 }
 
-// checkApproved fails while a key on the way awaits approval.
+// checkApproved returns an error if the key of this machine or of a bastion is not approved.
 func (e *endpoint) checkApproved(what string) error {
 	contacts := e.firstContacts()
 	if len(contacts) == 0 {
@@ -130,7 +130,7 @@ func (e *endpoint) runCommand(ctx context.Context, cn *conn, c host.Cmd) (host.R
 	}
 }
 
-// sudoPrefix returns how to become root on a connection: for users other than root by sudo, which the first command
+// sudoPrefix returns how to become root on a connection. Users other than root use sudo, which the first command
 // checks.
 func (e *endpoint) sudoPrefix(cn *conn) shell.Elevation {
 	switch {
@@ -142,7 +142,7 @@ func (e *endpoint) sudoPrefix(cn *conn) shell.Elevation {
 	return shell.CheckSudo
 }
 
-// A commandTimeout is a command that missed its deadline.
+// A commandTimeout means that a command did not end within its timeout.
 type commandTimeout time.Duration
 
 func (e commandTimeout) Error() string {
@@ -184,7 +184,8 @@ func (r *remote) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return nil, e.dialError(ctx, dialCtx, cn, addr, err)
 }
 
-// dialError explains a tunnel that could not be opened. ctx is the caller's, dialCtx ours with the deadline.
+// dialError returns the error for a tunnel that could not be opened. ctx is that of the caller; dialCtx has the
+// deadline.
 func (e *endpoint) dialError(ctx, dialCtx context.Context, cn *conn, addr string, err error) error {
 	var refused *ssh.OpenChannelError
 	fail := &host.Error{

@@ -20,7 +20,7 @@ type Stats struct {
 	Hosts     map[string]HostStats // by host name
 }
 
-// counter is a Stats under a lock.
+// counter is a Stats that is safe for concurrent use.
 type counter struct {
 	mu    sync.Mutex
 	stats Stats
