@@ -38,7 +38,7 @@ func (e *HookError) Unwrap() error { return e.Err }
 // runOperatorHooks runs the hooks of a step in order and stops at the first failure.
 func (r *Run) runOperatorHooks(ctx context.Context, s plan.Step, output io.Writer) error {
 	if r.RunHook == nil {
-		return errors.New("hooks run on the machine of kubeone apply, and this run has no operator's machine")
+		return errors.New("the plan has hooks for the operator's machine: carry it out with kubeone apply there")
 	}
 	if err := r.checkLock(ctx, s); err != nil {
 		return err

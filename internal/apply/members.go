@@ -301,8 +301,8 @@ func newLeftCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 		case v.Safe:
 			return "", nil
 		case part.Member != "":
-			return "", fmt.Errorf("%s must not be reset: %s; plan again: its etcd member goes first", s.Intent.NodeName,
-				v.Why)
+			return "", fmt.Errorf("%s must not be reset: %s; plan again, so that its etcd member is removed first",
+				s.Intent.NodeName, v.Why)
 		}
 		return v.Why, nil
 	}}

@@ -111,7 +111,7 @@ func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 		}
 		if !r.pause(ctx, RetryEvery) {
 			return &EtcdError{fmt.Errorf(
-				"gave up after %s waiting for %s: %s; kubeone status shows its members", EtcdTimeout, c.What, problem)}
+				"gave up after %s waiting for %s: %s; run kubeone status to see the etcd members", EtcdTimeout, c.What, problem)}
 		}
 	}
 }

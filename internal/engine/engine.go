@@ -210,7 +210,7 @@ func (e *Engine) saveCA(ca string) error {
 		return nil
 	}
 	if err := e.cfg.CA.Know(ca); err != nil {
-		return &ConfigError{fmt.Errorf("the cluster's CA cannot be remembered: %w", err)}
+		return &ConfigError{fmt.Errorf("cannot save the cluster CA: %w", err)}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func Runs(ctx context.Context, client *cluster.Client, world observed.World) ([]
 	}
 	if why := record.Unreadable[observed.RecordHistory]; why != "" {
 		return nil, fmt.Errorf("the key %s of the ConfigMap kube-system/kubeone cannot be read (%s): the next run "+
-			"starts it again", observed.RecordHistory, why)
+			"starts a new history", observed.RecordHistory, why)
 	}
 	return newestFirst(record.History, world), nil
 }

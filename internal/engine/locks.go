@@ -34,7 +34,7 @@ func (e *Engine) takeLocks(
 func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Duration) {
 	e.emitEvent(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning,
 		Line: fmt.Sprintf(
-			"the cluster's lock is held by %s (run %s), which may still work through control-plane hosts that do not "+
+			"the cluster lock is held by %s (run %s), which may still be working through control-plane hosts that do not "+
 				"answer here: waiting up to %s to see whether it renews the lock",
 			by.Name, by.RunID, atMost)})
 }

@@ -120,7 +120,7 @@ func (r Apply) limitHosts(in planInput) (map[string]bool, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("the selector %q matches the Node of no host of cluster %s", r.Selector, want.Name)
+		return nil, fmt.Errorf("no host in cluster %s has a Node that matches the selector %q", want.Name, r.Selector)
 	}
 	return out, nil
 }
@@ -168,7 +168,7 @@ func (r Recover) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p := plan.Snapshots(in.Decide)
 	if len(p.Steps) == 0 {
-		return p, nil, &EtcdError{errors.New("no control-plane host that answers has etcd's data; see kubeone status")}
+		return p, nil, &EtcdError{errors.New("no control-plane host that answers has etcd data; see kubeone status")}
 	}
 	return completePlan(p, in, nil)
 }

@@ -22,7 +22,7 @@ func TestHostsAreSelectedByTheirNodesLabels(t *testing.T) {
 	r, want := Apply{Selector: selector}, wanted("demo")
 	var w observed.World
 	if _, err := r.limitHosts(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}}); err == nil ||
-		!strings.Contains(err.Error(), "matches the Node of no host") {
+		!strings.Contains(err.Error(), "has a Node that matches the selector") {
 		t.Errorf("got %v", err)
 	}
 	edge := map[string]string{"pool": "edge"}

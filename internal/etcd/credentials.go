@@ -38,7 +38,7 @@ func (c Credentials) TLS() (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(c.CA) {
-		return nil, errors.New("etcd CA: no certificate in it")
+		return nil, errors.New("the etcd CA file contains no certificate")
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: roots}, nil
 }

@@ -110,7 +110,7 @@ type KeyFileError struct {
 func (e *KeyFileError) Error() string {
 	what := [...]string{"does not exist", "cannot be read", "is not an SSH private key or certificate",
 		"is encrypted and no passphrase is available", "cannot be opened with the passphrase given",
-		"has no private key, and neither has the SSH agent",
+		"does not contain a private key, and the key is not in the SSH agent",
 		"cannot be used"}[e.Problem]
 	if e.Err != nil && e.Problem != KeyMissing && e.Problem != KeyEncrypted && e.Problem != KeyWrongPassphrase {
 		return fmt.Sprintf("key file %s %s: %v", e.Path, what, e.Err)

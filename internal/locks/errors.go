@@ -51,8 +51,8 @@ func (e *TakenError) Error() string {
 	if e.By.Name != "" {
 		by = fmt.Sprintf("%s (run %s)", e.By.Name, e.By.RunID)
 	}
-	text := by + " took the cluster's lock: running steps continue on their hosts, no others were started; kubeone " +
-		"history shows that run; apply again when it has ended"
+	text := by + " took the cluster lock: running steps continue on their hosts, and no others were started; run " +
+		"kubeone history to see that run, and kubeone apply again when it has ended"
 	if e.Err != nil {
 		text += "\n" + e.Err.Error()
 	}

@@ -27,8 +27,8 @@ type HostLocks struct {
 	keepers     sync.WaitGroup
 	lost        chan struct{} // closed when another run has taken the lock of some host
 	once        sync.Once     // closes it
-	// gone are closed when another run has taken the lock of that dispensable host. The map is not changed.
-	gone map[string]chan struct{}
+	// taken are closed when another run has taken the lock of that dispensable host. The map is not changed.
+	taken map[string]chan struct{}
 }
 
 // Claim describes the run that takes a lock.
@@ -49,13 +49,13 @@ func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostL
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &HostLocks{
 		hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop,
-		lost: make(chan struct{}), gone: map[string]chan struct{}{},
+		lost: make(chan struct{}), taken: map[string]chan struct{}{},
 	}
 	if len(hosts) > 1 {
 		l.dispensable = c.Dispensable
 	}
 	for id := range l.dispensable {
-		l.gone[id] = make(chan struct{})
+		l.taken[id] = make(chan struct{})
 	}
 	type answer struct {
 		id  string
@@ -135,7 +135,7 @@ func (l *HostLocks) loseHost(id string, why error) {
 	defer l.mu.Unlock()
 	if l.dispensable[id] && l.denied[id] == nil {
 		l.denied[id] = why
-		close(l.gone[id])
+		close(l.taken[id])
 	}
 	if !l.dispensable[id] || len(l.denied) == len(l.hosts) {
 		l.once.Do(func() { close(l.lost) })
@@ -145,13 +145,13 @@ func (l *HostLocks) loseHost(id string, why error) {
 // While returns a context for work on a host. If the host is dispensable, the context ends with cause ErrLost when
 // another run takes its lock. The caller must call the returned function when the work is done.
 func (l *HostLocks) While(ctx context.Context, id string) (context.Context, func()) {
-	if l == nil || l.gone[id] == nil {
+	if l == nil || l.taken[id] == nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-l.gone[id]:
+		case <-l.taken[id]:
 			cancel(ErrLost)
 		case <-ctx.Done():
 		}

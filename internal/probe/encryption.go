@@ -238,9 +238,9 @@ func readSettings(out string, asked []string) settings.Live {
 	}
 	switch {
 	case !begun:
-		return settings.Live{Failed: "its answer has an unknown format"}
+		return settings.Live{Failed: "its output has an unknown format"}
 	case !ended:
-		return settings.Live{Failed: "its answer ends in the middle"}
+		return settings.Live{Failed: "its output is truncated"}
 	}
 	return r.live
 }

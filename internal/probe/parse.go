@@ -111,8 +111,8 @@ const (
 
 // Errors of a host's answer, for errors.Is.
 var (
-	ErrGarbled   = errors.New("the host's answer is not that of the probe script")
-	ErrTruncated = errors.New("the host's answer ends in the middle")
+	ErrGarbled   = errors.New("the output of the host is not that of the probe script")
+	ErrTruncated = errors.New("the output of the host is truncated")
 )
 
 // lines is the output of a host: the values of each name, in the order printed.
@@ -153,7 +153,7 @@ func readLines(out []byte) (lines, error) {
 		case block != "" && text != endOfBlock:
 			found[block] = append(found[block], text)
 		case !started && name != header && strings.TrimSpace(text) != "":
-			return nil, fmt.Errorf("%w: before it stands %.60q; the shell of the SSH user must print nothing when it "+
+			return nil, fmt.Errorf("%w: it starts with %.60q; the shell of the SSH user must not print anything when it "+
 				"runs a command (.bashrc, .profile)", ErrGarbled, text)
 		case !ok:
 		case name == header && value != format:

@@ -119,7 +119,7 @@ func TestUnknownArchitectureHasNoScript(t *testing.T) {
 	in := input("cp-1")
 	in.Arch = "riscv64"
 	if _, err := Render(in); err == nil ||
-		!strings.Contains(err.Error(), `cp-1: no artefacts for architecture "riscv64"`) {
+		!strings.Contains(err.Error(), `cp-1: no artifacts for architecture "riscv64"`) {
 		t.Errorf("got %v", err)
 	}
 }

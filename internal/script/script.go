@@ -89,7 +89,7 @@ type Input struct {
 func Render(in Input) (string, error) {
 	artifacts, ok := in.Want.ArtifactsFor(in.Host, in.Arch)
 	if !ok && !in.resetOnly() {
-		return "", fmt.Errorf("%s: no artefacts for architecture %q", in.NodeName, in.Arch)
+		return "", fmt.Errorf("%s: no artifacts for architecture %q", in.NodeName, in.Arch)
 	}
 	kubeadm, err := componentconfig.KubeadmFiles(in.Input)
 	if err != nil {

@@ -164,7 +164,7 @@ func TestUpgradeOnTheWay(t *testing.T) {
 		"Done. The cluster matches the manifest.")
 	s.checkUpgraded(newest)
 	s.runCommand(0, []string{"plan", "-l", "kubernetes.io/hostname=worker-1"}, "No changes")
-	s.runCommand(15, []string{"plan", "-l", "kubernetes.io/hostname=nobody"}, "matches the Node of no host")
+	s.runCommand(15, []string{"plan", "-l", "kubernetes.io/hostname=nobody"}, "has a Node that matches the selector")
 	emptyPlan(s)
 }
 

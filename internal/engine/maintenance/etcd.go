@@ -33,7 +33,7 @@ func Open(ctx context.Context, e *engine.Engine) (*Etcd, error) {
 	}
 	if seen.Etcd == nil {
 		return nil, &engine.EtcdError{
-			Err: errors.New("no control-plane host that answers has credentials of etcd; see kubeone status"),
+			Err: errors.New("no control-plane host that answers has etcd credentials; see kubeone status"),
 		}
 	}
 	access := *seen.Etcd

@@ -75,15 +75,15 @@ type Part struct {
 
 // Errors about a backup, for errors.Is. Errors about its snapshot are in package snapshot.
 var (
-	ErrNoRecipient = errors.New("no recipient: a backup holds the cluster's private keys and is only written " +
-		"encrypted; name age public keys in the manifest (backup.recipients) or with --recipient")
+	ErrNoRecipient = errors.New("no recipient: a backup contains the private keys of the cluster and must be " +
+		"encrypted; set age public keys in the manifest (backup.recipients) or with --recipient")
 	ErrWrongIdentity = errors.New("none of the given identities can decrypt it: it is encrypted to other keys")
 	ErrNotBackup     = errors.New("it is not a backup of a cluster")
 	ErrTruncated     = errors.New("it is truncated")
 	ErrAltered       = errors.New("it was altered")
 	ErrNewer         = errors.New("it was written by a newer version of this program")
-	ErrIncomplete    = errors.New("the backup lacks a part")
-	ErrOtherTime     = errors.New("the time in its name is not when it was taken: another backup may have been put " +
+	ErrIncomplete    = errors.New("a part of the backup is missing")
+	ErrOtherTime     = errors.New("it was not taken at the time in its name: another backup may have been put " +
 		"in its place")
 )
 

@@ -16,7 +16,7 @@ type directory struct{ path string }
 func openDirectory(path string) (Target, error) {
 	absolute, err := filepath.Abs(path)
 	if path == "" || err != nil {
-		return nil, errors.Join(errors.New("backup target: no folder is named"), err)
+		return nil, errors.Join(errors.New("backup target: the path is missing"), err)
 	}
 	return directory{absolute}, nil
 }

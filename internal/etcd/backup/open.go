@@ -228,8 +228,8 @@ func (a *Archive) Encryption() (content []byte, file string, err error) {
 		return nil, "", nil
 	}
 	if file = a.Metadata.EncryptionPath; !isAllowedPath(file) {
-		return nil, "", fmt.Errorf("backup %s has the configuration of encryption at rest for %q, but a recovery "+
-			"writes only below /etc/kubernetes, never to manifests or keys", a.path, file)
+		return nil, "", fmt.Errorf("backup %s contains the configuration of encryption at rest for %q, but a recovery "+
+			"writes only to /etc/kubernetes, and not to its directories of manifests and keys", a.path, file)
 	}
 	content, err = a.Read(EncryptionName)
 	return content, file, err
@@ -276,7 +276,7 @@ func (a *Archive) verifySnapshot() error {
 		return err
 	}
 	if hash, err := CAHash(ca); err != nil || hash != a.Metadata.CAHash {
-		return errors.Join(fmt.Errorf("%w: the cluster CA is not the one of the metadata", ErrAltered), err)
+		return errors.Join(fmt.Errorf("%w: the cluster CA does not match the metadata", ErrAltered), err)
 	}
 	r, err := a.Snapshot()
 	if err != nil {
@@ -288,7 +288,7 @@ func (a *Archive) verifySnapshot() error {
 	}
 	if want := a.Metadata.Snapshot; info.SHA256 != want.SHA256 || info.Revision != want.Revision ||
 		info.Keys != want.Keys {
-		return fmt.Errorf("%w: its snapshot has revision %d and %d keys, the metadata says %d and %d", ErrAltered,
+		return fmt.Errorf("%w: its snapshot has revision %d and %d keys, but the metadata says %d and %d", ErrAltered,
 			info.Revision, info.Keys, want.Revision, want.Keys)
 	}
 	return nil

@@ -22,9 +22,9 @@ const SignatureName = "metadata.sig"
 // Errors about the origin of a backup, for errors.Is.
 var (
 	ErrUnsigned  = errors.New("it is not signed, so its origin is unknown")
-	ErrForged    = errors.New("its signature is not that of the CA in it")
+	ErrForged    = errors.New("its signature was not made by the CA in it")
 	ErrOtherCA   = errors.New("it belongs to another cluster: its CA is not the known one")
-	ErrUnknownCA = errors.New("it is signed, but the cluster's CA is not known here: give its certificate with " +
+	ErrUnknownCA = errors.New("it is signed, but the cluster CA is not known on this machine: pass its certificate with " +
 		"--ca-file")
 )
 
@@ -37,7 +37,7 @@ func signedBytes(metadata []byte) []byte {
 func signMetadata(metadata, key []byte) ([]byte, error) {
 	signer, err := parseKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("sign the backup with the key of the cluster's CA: %w", err)
+		return nil, fmt.Errorf("sign the backup with the key of the cluster CA: %w", err)
 	}
 	if _, ok := signer.(ed25519.PrivateKey); ok {
 		return signer.Sign(rand.Reader, signedBytes(metadata), crypto.Hash(0))

@@ -26,10 +26,10 @@ type sshTarget struct {
 func openSSH(u *url.URL, s TargetOptions) (Target, error) {
 	folder := path.Clean("/" + u.Path)
 	if folder == "/" {
-		return nil, errors.New("backup target: it names no folder; write ssh://user@host/folder")
+		return nil, errors.New("backup target: it contains no folder; write ssh://user@host/folder")
 	}
 	if _, has := u.User.Password(); has {
-		return nil, errors.New("backup target: a password cannot be kept secret there; let SSH log in with a key")
+		return nil, errors.New("backup target: a password in the URL cannot be kept secret; use an SSH key")
 	}
 	t := host.Target{Address: u.Hostname(), User: u.User.Username(), AsUser: true}
 	if u.Port() != "" {

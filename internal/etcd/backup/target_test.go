@@ -376,12 +376,12 @@ func TestInvalidTargets(t *testing.T) {
 		in   backup.TargetOptions
 		says string
 	}{
-		"":                        {set, "no folder is named"},
+		"":                        {set, "the path is missing"},
 		"ftp://x/y":               {set, `"ftp" is not a known kind of target`},
 		"s3://":                   {set, "is not a backup target"},
-		"ssh://me@nas":            {set, "it names no folder"},
-		"ssh://me:hunter2@nas/x":  {set, "a password cannot be kept secret"},
-		"s3://ID:hunter2@vault/x": {set, "credentials cannot be kept secret"},
+		"ssh://me@nas":            {set, "it contains no folder"},
+		"ssh://me:hunter2@nas/x":  {set, "a password in the URL cannot be kept secret"},
+		"s3://ID:hunter2@vault/x": {set, "credentials in the URL cannot be kept secret"},
 		"s3://vault/x":            {unset, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 		"s3://vault/y":            {environment("vault.example.com"), "AWS_ENDPOINT_URL_S3 is not a URL"},
 		"s3://vault/z":            {environment("ftp://me:hunter2@vault"), "AWS_ENDPOINT_URL_S3"},

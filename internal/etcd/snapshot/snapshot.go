@@ -94,7 +94,8 @@ func (i Info) OfCluster(id string) error {
 	if id == "" || i.ClusterID == "" || id == i.ClusterID {
 		return nil
 	}
-	return fmt.Errorf("%w: its namespace kube-system is %s, this cluster's is %s", ErrOtherCluster, i.ClusterID, id)
+	return fmt.Errorf("%w: the UID of its namespace kube-system is %s, in this cluster it is %s", ErrOtherCluster,
+		i.ClusterID, id)
 }
 
 // FileName returns the name of a snapshot kept on a host: the member's name, the time in UTC, and the reason

@@ -46,7 +46,7 @@ const (
 )
 
 // errSize means that the content of a File does not have its Size.
-var errSize = errors.New("the content is not of the size announced")
+var errSize = errors.New("the content does not have the announced size")
 
 // Upload sends a file to any host with one command.
 func Upload(ctx context.Context, h host.Host, f host.File) error {
@@ -77,7 +77,7 @@ func validateFile(f host.File) error {
 	case !path.IsAbs(f.Path) || f.Path != path.Clean(f.Path) || f.Path == "/":
 		return fmt.Errorf("%q is not a clean absolute path of a file", f.Path)
 	case strings.ContainsAny(f.Path+f.Owner, "\x00\n\r") || strings.HasPrefix(f.Owner, "-"):
-		return errors.New("strange characters in the path or the owner")
+		return errors.New("unsupported characters in the path or the owner")
 	case f.Mode&^fs.ModePerm != 0:
 		return fmt.Errorf("mode %v has more than permission bits", f.Mode)
 	case f.Size < 0 || f.Content == nil && f.Size > 0:

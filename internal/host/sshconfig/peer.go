@@ -167,10 +167,10 @@ type warning struct{ keyword, instead string }
 
 func notHonoured() []warning {
 	return []warning{
-		{"CheckHostIP", "a host is known by its name alone"},
-		{"KnownHostsCommand", "only files say which keys are known or revoked"},
-		{"CASignatureAlgorithms", "a known authority may sign with any algorithm that is supported"},
-		{"RequiredRSASize", "keys may be of any size"},
+		{"CheckHostIP", "the address of a host is not checked, only its name"},
+		{"KnownHostsCommand", "known and revoked keys are read only from files"},
+		{"CASignatureAlgorithms", "a known authority can sign with any supported algorithm"},
+		{"RequiredRSASize", "keys of any size are accepted"},
 	}
 }
 

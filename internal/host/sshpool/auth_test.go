@@ -36,8 +36,8 @@ func TestUnusableKeyFilesAreFoundBeforeAnythingIsDialled(t *testing.T) {
 		"missing": {filepath.Join(t.TempDir(), "nope"), sshpool.Options{}, host.KeyMissing,
 			"does not exist; check sshPrivateKeyFile in the manifest"},
 		"a public key": {public, sshpool.Options{}, host.KeyNotInAgent, "key file " + public +
-			" has no private key, and neither has the SSH agent: it is a public key; add the key to the SSH agent " +
-			"(ssh-add), or check sshPrivateKeyFile in the manifest"},
+			" does not contain a private key, and the key is not in the SSH agent: it is a public key; add the key to the " +
+			"SSH agent (ssh-add), or check sshPrivateKeyFile in the manifest"},
 		"only its public half": {strings.TrimSuffix(public, ".pub"), sshpool.Options{}, host.KeyNotInAgent,
 			"only " + public + " exists"},
 		"a directory": {t.TempDir(), sshpool.Options{}, host.KeyUnreadable, "cannot be read"},

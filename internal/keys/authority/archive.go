@@ -26,13 +26,13 @@ func ReadArchive(text []byte) (map[string][]byte, error) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, errors.New("the host's answer is not an archive")
+			return nil, errors.New("the output of the host is not a tar archive")
 		}
 		if len(out) == maxFiles || header.Size > maxFileBytes {
-			return nil, errors.New("the host's archive is too large")
+			return nil, errors.New("the archive from the host is too large")
 		}
 		if out[header.Name], err = io.ReadAll(io.LimitReader(r, maxFileBytes)); err != nil {
-			return nil, errors.New("the host's archive is truncated")
+			return nil, errors.New("the archive from the host is truncated")
 		}
 	}
 }

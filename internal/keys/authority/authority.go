@@ -251,7 +251,7 @@ func ParsePair(public, key []byte) (Pair, error) {
 		return Pair{}, err
 	}
 	if own.Keys()[0] != p.Keys()[0] {
-		return Pair{}, errors.New("the private key is not that of the certificate or public key beside it")
+		return Pair{}, errors.New("the private key does not match the certificate or public key")
 	}
 	b, _ := pem.Decode(key)
 	return Pair{Public{p.blocks[:1]}, pem.EncodeToMemory(b)}, nil

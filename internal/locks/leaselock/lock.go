@@ -105,10 +105,10 @@ func (l *Lock) Check(ctx context.Context) error {
 	defer cancel()
 	lease, err := l.client.leaseClient().Get(one, Name, metav1.GetOptions{})
 	if err != nil {
-		return apicall.Wrap("check the cluster's lock", "", err)
+		return apicall.Wrap("check the cluster lock", "", err)
 	}
 	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != l.me {
-		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)
+		return fmt.Errorf("%w: %s (run %s) holds it", ErrLost, holder.Name, holder.RunID)
 	}
 	return nil // do not update renewed, because other runs see only renewals
 }
