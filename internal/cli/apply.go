@@ -39,7 +39,7 @@ var (
 		use: "apply [MANIFEST]", short: "Install, repair or upgrade the cluster", aliases: []string{"up"},
 		about: "Install, join, repair or upgrade hosts until the cluster matches its manifest. The command inspects\n" +
 			"every host, the API and etcd, shows a plan, asks for confirmation, and carries the plan out. Hosts\n" +
-			"that already match are left alone. To resume an interrupted run, run the command again.",
+			"that already match are not changed. To resume an interrupted run, run the command again.",
 		example: "  kubeone apply -m kubeone.yaml\n" +
 			"  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve\n" +
 			"  kubeone apply --plan plan.json",
@@ -47,16 +47,16 @@ var (
 	installVariant = variant{ //nolint:gochecknoglobals // constants
 		use: "install [MANIFEST]", short: "Install a new cluster",
 		routes: []fsm.Route{fsm.Install, fsm.Nothing, fsm.Error},
-		about: "Do the same as apply, but only for a cluster that does not exist yet. If the cluster needs other\n" +
-			"changes, the command fails and changes nothing. Prefer apply.",
+		about: "Do the same as apply, but only install a new cluster. If the cluster needs other changes, the\n" +
+			"command fails and changes nothing. In most cases, use apply instead.",
 		example: "  kubeone install -m kubeone.yaml\n" +
 			"  kubeone install -m kubeone.yaml --bundle kubernetes-1.36.3.tar --auto-approve",
 	}
 	upgradeVariant = variant{ //nolint:gochecknoglobals // constants
 		use: "upgrade [MANIFEST]", short: "Upgrade the Kubernetes version of the cluster",
 		routes: []fsm.Route{fsm.Upgrade, fsm.Nothing, fsm.Error},
-		about: "Do the same as apply, but only for an upgrade. If the cluster needs other changes, the command fails\n" +
-			"and changes nothing. Prefer apply.",
+		about: "Do the same as apply, but only upgrade an existing cluster. If the cluster needs other changes, the\n" +
+			"command fails and changes nothing. In most cases, use apply instead.",
 		example: "  kubeone upgrade -m kubeone.yaml\n" +
 			"  kubeone upgrade -m kubeone.yaml --max-unavailable 25% --on-drain-timeout skip",
 	}
@@ -80,9 +80,9 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	f.registerRun(cmd)
 	f.registerUnsupported(cmd)
 	flags.StringVar(&f.plan, "plan", "",
-		"saved plan `FILE` to carry out without confirmation, if it is still current")
+		"carry out the plan saved in `FILE` without confirmation, if it is still current")
 	flags.BoolVar(&f.options.ForceUpgrade, "force-upgrade", false,
-		"roll out the configuration even if nothing differs")
+		"roll out the configuration again even if nothing has changed")
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
 	if as.use == upgradeVariant.use {

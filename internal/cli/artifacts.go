@@ -14,8 +14,8 @@ func (f *artifactFlags) registerFlags(cmd *cobra.Command) {
 		flags.StringArrayVar(&f.bundles, "bundle", nil,
 			"bundle `FILE` to install from instead of downloading; can be repeated")
 		flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
-			"expected `SHA256` of a bundle, as printed by bundle create; other bundles are refused")
-		f.vouchFlags.registerFlags(cmd, "the manifest's mirror")
+			"expected `SHA256` of a bundle, as printed by bundle create; other bundles are rejected")
+		f.vouchFlags.registerFlags(cmd, "the mirror in the manifest")
 	})
 }
 
@@ -29,8 +29,8 @@ type vouchFlags struct {
 func (f *vouchFlags) registerFlags(cmd *cobra.Command, mirror string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.digests, "digests", "",
-		"`FILE` with required digests, in the format of sha256sum")
+		"`FILE` with the required digests, in sha256sum format")
 	flags.BoolVar(&f.trust, "trust-source", false,
-		"trust a mirror or private registry for artifacts without a known digest")
+		"accept artifacts without a known digest from a mirror or private registry")
 	flags.BoolVar(&f.insecure, "insecure-mirror", false, "allow plain HTTP for "+mirror)
 }

@@ -26,12 +26,12 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [MANIFEST]",
 		Short: "Back up the cluster to one encrypted file",
-		Long: "Back up everything needed to restore the cluster to one file: a verified snapshot of etcd, the\n" +
-			"CAs, the service-account keys, the configuration of encryption at rest, and the manifest. The file\n" +
-			"is encrypted with age for the recipients in the manifest (backup.recipients) or in --recipient.\n" +
-			"Unencrypted data never touches a disk. No host is changed.\n\n" +
-			"The backup goes to --file, to --to, or to backup.target of the manifest; without any of them, to\n" +
-			"the current directory. kubeone recover restores the cluster from it.",
+		Long: "Write one encrypted file that contains everything needed to restore the cluster: a verified etcd\n" +
+			"snapshot, the CAs, the service-account keys, the encryption-at-rest configuration, and the manifest.\n" +
+			"The file is encrypted with age for the recipients in the manifest (backup.recipients) or in\n" +
+			"--recipient. Unencrypted data is never written to a disk. No host is changed.\n\n" +
+			"The backup is written to --file, to --to, or to backup.target in the manifest; without any of them,\n" +
+			"to the current directory. To restore the cluster from a backup, use kubeone recover.",
 		Example: "  kubeone backup -m kubeone.yaml\n" +
 			"  kubeone backup -m kubeone.yaml -f prod.tar.age --recipient age1…\n" +
 			"  kubeone backup -m kubeone.yaml --to ssh://backup@nas.example.com/srv/kubeone --keep 30",
@@ -46,11 +46,12 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&o.File, "file", "f", "", "`FILE` to write, or a directory for a file with a generated name")
+	flags.StringVarP(&o.File, "file", "f", "",
+		"`FILE` to write, or a directory for a file with a generated name")
 	flags.StringVar(&o.Target, "to", "",
-		"`TARGET` instead of backup.target: a directory, ssh://USER@HOST/DIR or s3://BUCKET/PREFIX")
+		"`TARGET` to use instead of backup.target: a directory, ssh://USER@HOST/DIR or s3://BUCKET/PREFIX")
 	flags.StringSliceVar(&o.Recipients, "recipient", nil,
-		"age public `KEY` to encrypt to instead of backup.recipients; can be repeated")
+		"age public `KEY` to encrypt for, instead of backup.recipients; can be repeated")
 	flags.IntVar(&o.Keep, "keep", 0,
 		"`NUMBER` of this cluster's backups to keep in the target; older ones are deleted (default all)")
 	outputFlag(cmd, &output)
@@ -82,8 +83,8 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 	var identity, output string
 	cmd := &cobra.Command{
 		Use: "inspect FILE --identity KEYFILE", Short: "Show the contents of a backup",
-		Long: "Decrypt the first part of a backup and show its metadata. Nothing is written to disk. Use verify\n" +
-			"to check the whole file.",
+		Long: "Decrypt the first part of a backup and show its metadata. Nothing is written to disk. To check the\n" +
+			"whole file, use kubeone backup verify.",
 		Example: "  kubeone backup inspect prod.tar.age --identity key.txt",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -97,12 +98,12 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 		},
 	}
 	if verify {
-		cmd.Use, cmd.Short = "verify FILE --identity KEYFILE", "Check every part of a backup"
+		cmd.Use, cmd.Short = "verify FILE --identity KEYFILE", "Check that a backup is complete and unchanged"
 		cmd.Example = "  kubeone backup verify prod.tar.age --identity key.txt"
-		cmd.Long = "Decrypt a backup, check the digest of every part, and read its etcd snapshot to the end: checksum,\n" +
-			"consistency, revision and keys. Nothing is written to disk. The command needs as much memory as\n" +
-			"the snapshot is large.\n\n" +
-			"Exit status: 0 the backup is valid, 15 it is not."
+		cmd.Long = "Decrypt a backup, check the digest of every part, and read the whole etcd snapshot to check its\n" +
+			"checksum, consistency, revision and keys. Nothing is written to disk. The command needs enough\n" +
+			"memory to hold the snapshot.\n\n" +
+			"Exit status: 0 the backup is valid, 15 it is not valid."
 	}
 	cmd.Flags().StringVar(&identity, "identity", "",
 		"age private key `FILE` that can decrypt the backup")

@@ -50,9 +50,9 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		Use:   "create -f FILE --kubernetes-version VERSION",
 		Short: "Download a Kubernetes version into one file",
 		Long: "Download the binaries and container images of a Kubernetes version, check their digests, and write\n" +
-			"them to FILE. They come from their official locations, a mirror or a registry. Hosts installed\n" +
-			"from the bundle download nothing. The command prints the sha256 of the bundle; pass it to other\n" +
-			"commands with --bundle-sha256.",
+			"them to FILE. They come from their official locations, a mirror or a registry. Hosts that are\n" +
+			"installed from the bundle download nothing. The command prints the SHA-256 digest of the bundle,\n" +
+			"which you can pass to other commands with --bundle-sha256.",
 		Example: "  kubeone bundle create -f kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
@@ -61,15 +61,15 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	flags.StringVarP(&f.file, "file", "f", "", "bundle `FILE` to write")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "Kubernetes `VERSION`, such as 1.36.3")
 	flags.StringVar(&f.want.Containerd, "containerd-version", "",
-		"containerd `VERSION`, such as 2.4.2 (default: the one for the Kubernetes version)")
+		"containerd `VERSION`, such as 2.4.2 (default: depends on the Kubernetes version)")
 	flags.StringVar(&f.want.Arch, "arch", "amd64",
 		"architecture `ARCH` of the hosts: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
 		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+
-			"; others add nothing")
+			"; other plugins are not included")
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that serves binaries at URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "",
-		"`REGISTRY` to read all images from: HOST[:PORT][/PREFIX]")
+		"`REGISTRY` to pull all images from: HOST[:PORT][/PREFIX]")
 	flags.BoolVar(&f.want.Insecure, "insecure-registry", false,
 		"allow plain HTTP or an unverified certificate for --overwrite-registry")
 	completeFlag(cmd, "arch", release.Architectures()...)
@@ -164,7 +164,7 @@ func newBundleInspectCommand(out io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "inspect FILE",
 		Short:   "Show the contents of a bundle",
-		Long:    "List the binaries and images in a bundle. With --verify, also check the digest of every part.",
+		Long:    "List the binaries and images in a bundle. With --verify, also check their digests.",
 		Example: "  kubeone bundle inspect kubernetes-1.36.3.tar --verify",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -172,7 +172,7 @@ func newBundleInspectCommand(out io.Writer) *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &format)
-	cmd.Flags().BoolVar(&verify, "verify", false, "check the digest of every part")
+	cmd.Flags().BoolVar(&verify, "verify", false, "check the digest of every binary and image")
 	return cmd
 }
 

@@ -40,8 +40,8 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 		Short: "Show the certificates of control-plane hosts",
 		Long: "Show the certificates on every control-plane host, including CAs and the client certificates in\n" +
 			"kubeconfigs: expiry date, days left and signer. Nothing is changed.\n\n" +
-			"Exit status: 0 all certificates are valid, 3 one has expired, expires within 30 days or could not\n" +
-			"be read.",
+			"Exit status: 0 all certificates are valid, 3 a certificate has expired, expires within 30 days or\n" +
+			"could not be read.",
 		Example: "  kubeone certificates status",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,10 +71,10 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew [MANIFEST]",
 		Short: "Renew control-plane certificates and kubeconfigs",
-		Long: "Renew the certificates of etcd and the API server, their client certificates, and the kubeconfigs\n" +
-			"on all control-plane hosts, one host at a time. The API server and controllers of a host restart;\n" +
-			"etcd keeps running. CAs are not renewed (see rotate-ca), and kubelets renew their own\n" +
-			"certificates. Certificates renewed within the last hour are skipped, so that you can repeat an\n" +
+		Long: "Renew the certificates of etcd and the API server, their client certificates, and the kubeconfigs on\n" +
+			"all control-plane hosts, one host at a time. The API server and the controllers on the host restart;\n" +
+			"etcd keeps running. CAs are not renewed (see rotate-ca), and kubelets renew their own certificates.\n" +
+			"Certificates that were renewed within the last hour are skipped, so that you can repeat an\n" +
 			"interrupted run.\n\n" +
 			"kubeone apply renews certificates that have less than 90 days and less than a third of their\n" +
 			"lifetime left.",
@@ -84,8 +84,8 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := certificateRun{
 				request: engine.RenewCertificates{All: all},
-				none: "No changes. A renewal would extend no certificate by more than an hour; use --all to renew " +
-					"anyway.",
+				none: "No changes. Renewal would not extend any certificate by more than an hour; to renew anyway, " +
+					"use --all.",
 				left: "some certificates were not renewed; see kubeone certificates status",
 				done: func(p engine.Proposal) string {
 					return "Done. Renewed certificates and kubeconfigs on " + problem.List(renewedHosts(p)) +
@@ -96,7 +96,7 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.registerFlags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "also renew certificates from the last hour")
+	cmd.Flags().BoolVar(&all, "all", false, "also renew certificates that were renewed within the last hour")
 	f.registerRun(cmd)
 	return cmd
 }
@@ -161,15 +161,15 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate-ca [MANIFEST]",
 		Short: "Rotate CAs and the service-account key",
-		Long: "Replace the CAs of etcd and the front proxy and the key of service accounts while the cluster\n" +
-			"works. With --authority cluster, replace the CA of the cluster itself.\n\n" +
-			"A rotation has three phases, each on all control-plane hosts in turn: the hosts trust the new key,\n" +
-			"sign with it, and stop trusting the old one. Components that use the key restart in each phase.\n" +
-			"Before the old service-account key is dropped, pods get new tokens and tokens in Secrets are\n" +
+		Long: "Replace the etcd CA, the front-proxy CA and the service-account key while the cluster is running.\n" +
+			"With --authority cluster, replace the cluster CA.\n\n" +
+			"A rotation has three phases: hosts trust the new key, sign with it, and stop trusting the old one.\n" +
+			"Each phase covers all control-plane hosts in turn and restarts the components that use the key.\n" +
+			"Before the old service-account key is removed, pods get new tokens and tokens in Secrets are\n" +
 			"renewed; other tokens become invalid.\n\n" +
-			"The CA of the cluster takes three runs. Each of the first two ends with a list of tasks for you,\n" +
-			"such as restarting pods and distributing kubeconfigs. Complete them, then run the command again\n" +
-			"with --resume. Use --resume for an interrupted rotation, too.",
+			"Rotating the cluster CA takes three runs. Each of the first two ends with a list of tasks for you,\n" +
+			"such as restarting pods and distributing kubeconfigs. Complete them, then run the command again with\n" +
+			"--resume. Also use --resume to continue an interrupted rotation.",
 		Example: "  kubeone certificates rotate-ca\n" +
 			"  kubeone certificates rotate-ca --authority cluster\n" +
 			"  kubeone certificates rotate-ca --resume",
@@ -188,9 +188,9 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
-		"`AUTHORITY` to rotate: "+strings.Join(observed.Authorities(), ", ")+"; can be repeated (default all but cluster)")
+		"`AUTHORITY` to rotate: "+strings.Join(observed.Authorities(), ", ")+"; can be repeated (default: all but cluster)")
 	completeFlag(cmd, "authority", observed.Authorities()...)
-	cmd.Flags().BoolVar(&resume, "resume", false, "continue a rotation; do not start a new one")
+	cmd.Flags().BoolVar(&resume, "resume", false, "continue a rotation instead of starting a new one")
 	f.registerRun(cmd)
 	return cmd
 }

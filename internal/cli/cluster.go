@@ -38,15 +38,15 @@ type clusterFlags struct {
 func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
-		usage := "manifest `FILE`; - for standard input"
+		usage := "manifest `FILE`, or - for standard input"
 		if strings.Contains(cmd.Use, "[MANIFEST]") {
-			usage += "; also the first argument"
+			usage += "; can also be the first argument"
 		}
 		flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", usage)
 		flags.StringVarP(&f.terraform, "tfjson", "t", "",
 			"`PATH` of Terraform or OpenTofu output: a file, a directory, or - for standard input")
 		flags.StringVarP(&f.credentials, "credentials", "c", "",
-			"YAML `FILE` with registry credentials, readable only by its owner; always pass it with the manifest")
+			"YAML `FILE` with registry credentials, readable only by its owner; always use it with this manifest")
 		flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more details")
 	})
 }
@@ -57,10 +57,10 @@ func (f *clusterFlags) registerFlags(cmd *cobra.Command) {
 	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
 		flags.StringVar(&f.caFile, "ca-file", "",
-			"PEM `FILE` with the cluster's CA, for the first connection from this machine")
-		flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts with unknown SSH host keys")
+			"PEM `FILE` with the cluster CA to trust on the first connection from this machine")
+		flags.BoolVar(&f.strict, "strict-host-keys", false, "do not connect to hosts with unknown SSH host keys")
 		flags.StringArrayVar(&f.acceptHostKeys, strings.TrimPrefix(host.AcceptFlag, "--"), nil,
-			"trust the new SSH host key of `HOST`, or only the given key with HOST=SHA256:...; can be repeated")
+			"trust the changed SSH host key of `HOST`; HOST=SHA256:... trusts only that key; can be repeated")
 	})
 }
 
@@ -68,29 +68,29 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	f.artifacts.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.limit, "host", nil,
-		"`HOST` to act on, by name or address; can be repeated (default all hosts)")
+		"`HOST` to act on, by name or address; can be repeated (default: all hosts)")
 	f.completeHostFlag(cmd, "host")
 	parallelFlag(cmd, &f.parallel)
 	flags.BoolVar(&f.withMachines, "with-machines", false,
-		"run the Machine controllers in the cluster, like machineController.deploy in the manifest")
+		"run the Machine controllers in the cluster, as machineController.deploy in the manifest does")
 	flags.BoolVar(&f.options.UpgradeMachines, "upgrade-machine-deployments", false,
-		"upgrade all MachineDeployments to the manifest's version after the control plane")
+		"after the control plane, upgrade all MachineDeployments to the version in the manifest")
 	groupFlags(cmd, upgradeGroup, func() { f.upgradeFlags.registerFlags(cmd) })
 }
 
 func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.diff, "diff", false,
-		"show the lines that will change in files and objects")
+		"also show the lines that will change in files and objects")
 }
 
 func (f *clusterFlags) registerNames(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.DropNames, "drop-old-names", false,
-		"remove names from API server certificates that are unused and not in the manifest")
+		"remove names that are unused and not in the manifest from the API server certificates")
 }
 
 func (f *clusterFlags) registerRotation(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.RotateKey, "rotate-encryption-key", false,
-		"encrypt Secrets with a new key, or continue a key change in progress")
+		"encrypt Secrets with a new key, or continue an unfinished key rotation")
 }
 
 func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {

@@ -76,8 +76,8 @@ func newConfigDumpCommand(stdio IO) *cobra.Command {
 	dump := &cobra.Command{
 		Use:   "dump [MANIFEST]",
 		Short: "Print the effective manifest without secrets",
-		Long: "Print the manifest with its defaults and Terraform's output, without secrets. Warnings and\n" +
-			"unsupported fields are reported on standard error. The command connects to no host.",
+		Long: "Print the manifest with its defaults and the Terraform output, without secrets. Warnings and\n" +
+			"unsupported fields are printed to standard error. The command does not connect to any host.",
 		Example: "  kubeone config dump -m kubeone.yaml -t tf.json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,9 +105,9 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "machinedeployments [MANIFEST]",
 		Short: "Print dynamic workers as MachineDeployments",
-		Long: "Print a MachineDeployment for each of the manifest's dynamicWorkers and of Terraform's\n" +
-			"kubeone_workers. Without a cloud provider, it uses the ssh provider, which takes hosts from the\n" +
-			"pool.",
+		Long: "Print a MachineDeployment for each entry of dynamicWorkers in the manifest and of kubeone_workers in\n" +
+			"the Terraform output. If cloudProvider is none, they use the ssh provider, which takes hosts from\n" +
+			"the pool.",
 		Example: "  kubeone config machinedeployments -m kubeone.yaml -t tf.json | kubectl apply -f -",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -156,9 +156,9 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [MANIFEST]",
 		Short: "Check a manifest without connecting to hosts",
-		Long: "Check the manifest and Terraform's output without connecting to any host. Errors, warnings and\n" +
+		Long: "Check the manifest and the Terraform output without connecting to any host. Errors, warnings and\n" +
 			"unsupported fields are printed with their line numbers.\n\n" +
-			"Exit status: 0 the manifest is valid, 4 it is valid but sets unsupported fields, 15 it is invalid.",
+			"Exit status: 0 the manifest is valid, 4 it is valid but sets unsupported fields, 15 it is not valid.",
 		Example: "  kubeone config validate -m kubeone.yaml -t tf.json\n" +
 			"  kubeone config validate -o json --allow-unsupported kubeone.yaml",
 		Args: cobra.MaximumNArgs(1),

@@ -24,11 +24,11 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controllers for Machines and Hosts",
-		Long: "Run the controllers that turn hosts of the pool into Nodes, as Machine, MachineSet and\n" +
-			"MachineDeployment objects request. At its start, the command defines these kinds in the cluster.\n" +
-			"It runs until it is interrupted and logs JSON lines to standard error. If several instances run,\n" +
-			"one is active and another takes over when it ends. In a pod without a kubeconfig, the command uses\n" +
-			"the pod's service account.",
+		Long: "Run the controllers that turn hosts in the pool into Nodes, as requested by Machine, MachineSet and\n" +
+			"MachineDeployment objects. When it starts, the command creates the CustomResourceDefinitions for\n" +
+			"these kinds. It runs until it is interrupted and logs JSON lines to standard error. If several\n" +
+			"instances run, only one is active; another one takes over when it stops. In a pod without a\n" +
+			"kubeconfig, the command uses the service account of the pod.",
 		Example: "  kubeone controller --kubeconfig prod-kubeconfig --bundle kubeone-1.36.3-amd64.tar",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,9 +64,9 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	flags.StringVar(&bundleDir, "bundle-dir", "",
 		"`DIR` with bundles (*.tar); bundles can be added while the controllers run")
 	flags.StringVar(&metrics, "metrics-bind-address", "0",
-		"`ADDRESS` that serves Prometheus metrics; 0 disables it")
+		"`ADDRESS` on which to serve Prometheus metrics; 0 disables them")
 	flags.StringVar(&health, "health-probe-bind-address", "0",
-		"`ADDRESS` that serves /healthz and /readyz; 0 disables it")
+		"`ADDRESS` on which to serve /healthz and /readyz; 0 disables them")
 	return cmd
 }
 

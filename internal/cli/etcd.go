@@ -16,10 +16,10 @@ import (
 // newEtcdCommand returns "kubeone etcd".
 func newEtcdCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "etcd", Short: "Maintain etcd: members, snapshots, space and alarms", Args: refuseUnknownCommand,
-		Long: "Maintain the etcd of a cluster through its control-plane hosts.\n\n" +
-			"Exit status: 0 done; members: 3 a member is not healthy; 11 etcd does not answer or refuses the\n" +
-			"request.",
+		Use: "etcd", Short: "Maintain etcd: members, snapshots, disk space and alarms", Args: refuseUnknownCommand,
+		Long: "Maintain etcd through the control-plane hosts of the cluster.\n\n" +
+			"Exit status: 0 success, 3 a member is not healthy (etcd members only), 11 etcd does not respond or\n" +
+			"rejects the request.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
@@ -57,7 +57,8 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 		Use:   "members [MANIFEST]",
 		Short: "Show the health of etcd members",
 		Long: "Show the health, revision, size and alarms of every etcd member, and whether all members hold the\n" +
-			"same data. For the comparison, each member hashes all its keys at a common revision.",
+			"same data. To compare the data, each member hashes all its keys at a common revision.\n\n" +
+			"Exit status: 0 all members are healthy, 3 a member is not healthy.",
 		Example: "  kubeone etcd members",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,10 +89,10 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "defragment [MEMBER]",
 		Short: "Defragment etcd members",
-		Long: "Release the unused space in the database of MEMBER, or of all members in turn. Name a member by\n" +
-			"its host, name or ID. A member does not answer requests while it is defragmented: about ten\n" +
-			"seconds for each GiB. Followers come first and the leader last. The command stops unless all\n" +
-			"members are healthy before the next one.",
+		Long: "Release unused space in the database of MEMBER, or of all members, one after the other. MEMBER is\n" +
+			"the name of a host, or the name or ID of a member. A member does not respond while it is being\n" +
+			"defragmented, for about ten seconds per GiB. The leader is defragmented last. Before each member,\n" +
+			"the command checks that all members are healthy, and stops if one is not.",
 		Example: "  kubeone etcd defragment\n" +
 			"  kubeone etcd defragment cp-2",
 		Args: cobra.MaximumNArgs(1),
@@ -123,9 +124,9 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
 		Use: "disarm [MEMBER]", Short: "Clear etcd alarms",
-		Long: "Clear the alarms of MEMBER, or of all members, so that etcd accepts writes again. Name a member by\n" +
-			"its host, name or ID. Remove the cause first: the command refuses while a database is at its size\n" +
-			"limit (defragment it), and for a corruption alarm (replace the member).",
+		Long: "Clear the alarms of MEMBER, or of all members, so that etcd accepts writes again. MEMBER is the name\n" +
+			"of a host, or the name or ID of a member. Fix the cause first: the command fails while a database is\n" +
+			"at its size limit (defragment it) and while there is a corruption alarm (replace the member).",
 		Example: "  kubeone etcd disarm",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -144,7 +145,7 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.registerFlags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "clear the alarms of all members (default without MEMBER)")
+	cmd.Flags().BoolVar(&all, "all", false, "clear the alarms of all members (the default without MEMBER)")
 	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd

@@ -24,13 +24,13 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 		Use:   "snapshot [FILE|-]",
 		Short: "Save a verified snapshot of etcd",
 		Long: "Save a snapshot of etcd to FILE, readable only by you, and verify its checksum, consistency,\n" +
-			"revision and keys. If FILE is a directory, or without FILE, the name is generated. With -, the\n" +
-			"snapshot goes to standard output and messages go to standard error. The file is not encrypted and\n" +
+			"revision and keys. If FILE is a directory or is omitted, a file name is generated. With -, the\n" +
+			"snapshot is written to standard output and messages to standard error. The file is not encrypted and\n" +
 			"contains the Secrets of the cluster. For an encrypted file with everything needed to restore the\n" +
 			"cluster, use kubeone backup.\n\n" +
 			"With --on-hosts, each control-plane host saves a snapshot of its own member in\n" +
-			script.SnapshotDir + " and schedules further snapshots as the manifest\n" +
-			"says (backup.schedule, backup.keep).",
+			script.SnapshotDir + " and schedules further snapshots as set in the manifest\n" +
+			"(backup.schedule, backup.keep).",
 		Example: "  kubeone etcd snapshot -m kubeone.yaml before-the-change.db\n" +
 			"  kubeone etcd snapshot -m kubeone.yaml - | age -r age1... > etcd.age\n" +
 			"  kubeone etcd snapshot -m kubeone.yaml --on-hosts",

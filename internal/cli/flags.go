@@ -38,9 +38,9 @@ func (f *applyFlags) registerRun(cmd *cobra.Command) {
 		flags := cmd.Flags()
 		flags.BoolVarP(&f.approve, "auto-approve", "y", false,
 			"skip confirmation and record SSH host keys seen for the first time")
-		flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and exit")
+		flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and exit without making changes")
 		flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
-		flags.StringVar(&f.logFile, "log-file", "", "`FILE` for a copy of the run's journal")
+		flags.StringVar(&f.logFile, "log-file", "", "also write the journal of the run to `FILE`")
 		eventsFlag(cmd, &f.output)
 	})
 }

@@ -12,9 +12,10 @@ import (
 func newFSMCommand(stdio IO) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fsm [cluster | worker]",
-		Short: "Print the decision state machine as Mermaid",
-		Long: "Print the state machine that decides about a cluster (the default), or about a worker that is a\n" +
-			"Machine, as a Mermaid flowchart.",
+		Short: "Print a decision state machine as Mermaid",
+		Long: "Print one of the state machines that kubeone uses to decide what to do, as a Mermaid flowchart. With\n" +
+			"\"cluster\" (the default), print the one for a cluster. With \"worker\", print the one for the host of a\n" +
+			"Machine.",
 		Example:   "  kubeone fsm > decisions.mmd",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{string(fsm.Cluster), string(fsm.Worker)},

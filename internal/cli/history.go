@@ -20,8 +20,8 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 		Use:   "history [RUN]",
 		Short: "Show past runs and their steps",
 		Long: "Show the last 50 runs recorded in the cluster, newest first: operator, machine, time, purpose and\n" +
-			"result. With RUN, which may be the beginning or the end of a run ID, show the steps of that run\n" +
-			"and their durations.",
+			"result. With RUN, show the steps of that run and their durations. RUN is a run ID, or the beginning\n" +
+			"or end of one.",
 		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -49,12 +49,11 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add [USER@]ADDRESS[:PORT]...",
 		Short: "Add hosts to the pool for Machines",
-		Long: "Add hosts to the pool that Machines use. The command logs in to each host with your SSH access,\n" +
-			"shows its system and its host key, and asks for confirmation. Then it installs the cluster's SSH\n" +
-			"key on the host, tests the connection, and creates a Host object. The hosts must be empty. The\n" +
-			"login user must be root (the default) or have passwordless sudo. Your own keys stay on your\n" +
-			"machine.\n\n" +
-			"Run the command again to add missing hosts or to install the cluster's key again.",
+		Long: "Add hosts to the pool for Machines. The command logs in to each host over SSH, shows its operating\n" +
+			"system and its host key, and asks for confirmation. Then it installs the cluster SSH key on the\n" +
+			"host, tests the connection with it, and creates a Host object. The host must be empty. Log in as\n" +
+			"root (the default) or as a user with passwordless sudo. Your own SSH keys stay on your machine.\n\n" +
+			"To add missing hosts or to install the cluster SSH key again, run the command again.",
 		Example: "  kubeone host add --kubeconfig prod-kubeconfig ops@192.0.2.11 ops@192.0.2.12\n" +
 			"  kubeone host add --bastion ops@bastion.example.com --failure-domain rack-7 10.0.7.11",
 		Args: cobra.MinimumNArgs(1),
@@ -69,15 +68,15 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	kubeconfigFlag(cmd, &f.kubeconfig)
 	flags := cmd.Flags()
 	flags.StringVar(&f.key, "key-file", "",
-		"private key `FILE` for SSH login (default: the keys that ssh uses)")
+		"private key `FILE` for the SSH login (default: the keys that ssh uses)")
 	flags.StringVar(&f.bastion, "bastion", "", "`BASTION` to connect through: [USER@]ADDRESS[:PORT]")
-	flags.StringVar(&f.name, "name", "", "`NAME` of the Host and its Node (default: the host's own name)")
+	flags.StringVar(&f.name, "name", "", "`NAME` of the Host and its Node (default: the hostname)")
 	flags.StringVar(&f.private, "private-address", "",
-		"`IP` address for other Nodes (default: ADDRESS, or the only address of the host)")
+		"`IP` address that other Nodes connect to (default: ADDRESS, or the only address of the host)")
 	flags.StringVar(&f.domain, "failure-domain", "",
-		"failure `DOMAIN` of the host, such as a rack; Machines are spread over domains")
+		"failure `DOMAIN` of the host, such as a rack; Machines are spread across domains")
 	flags.StringVar(&f.labels, "labels", "",
-		"comma-separated `LABELS` of the Host, such as disk=ssd,zone=a; Machines select Hosts by labels")
+		"comma-separated `LABELS` for the Host, such as disk=ssd,zone=a; Machines select Hosts by label")
 	flags.BoolVarP(&f.approve, "auto-approve", "y", false,
 		"skip confirmation and record SSH host keys seen for the first time")
 	return cmd
@@ -249,10 +248,9 @@ func poolClient(c *cluster.Client) (client.Client, error) {
 func newHostListCommand(stdio IO) *cobra.Command {
 	var kubeconfig, output string
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the hosts of the pool",
-		Long: "List the hosts of the pool and the Machines that use them. kubectl get hosts shows the same\n" +
-			"objects.",
+		Use:     "list",
+		Short:   "List the hosts in the pool",
+		Long:    "List the hosts in the pool and the Machines that use them. kubectl get hosts lists the same objects.",
 		Example: "  kubeone host list --kubeconfig prod-kubeconfig",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -303,9 +301,9 @@ func newHostRemoveCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NAME...",
 		Short: "Remove free hosts from the pool",
-		Long: "Remove hosts that no Machine uses from the pool. The command removes the cluster's SSH key from\n" +
-			"the host's authorized_keys and deletes the Host object. Bastions keep the key, because other hosts\n" +
-			"may need it.",
+		Long: "Remove hosts from the pool. A host that a Machine uses cannot be removed. The command removes the\n" +
+			"cluster SSH key from authorized_keys on the host and deletes the Host object. The key stays on\n" +
+			"bastions, because other hosts may need it.",
 		Example: "  kubeone host remove --kubeconfig prod-kubeconfig worker-7",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -329,6 +327,6 @@ func newHostRemoveCommand(stdio IO) *cobra.Command {
 	}
 	kubeconfigFlag(cmd, &f.kubeconfig)
 	cmd.Flags().BoolVar(&force, "force", false,
-		"remove hosts that the cluster cannot log in to; they keep the cluster's key")
+		"also remove hosts that the cluster cannot log in to; the cluster SSH key stays on them")
 	return cmd
 }

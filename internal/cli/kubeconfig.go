@@ -18,7 +18,7 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [MANIFEST]",
-		Short: "Print the cluster administrator's kubeconfig",
+		Short: "Print the administrator kubeconfig of the cluster",
 		Long: "Print a kubeconfig with full access to the cluster. With --file, write it to a file that only you\n" +
 			"can read.",
 		Example: "  kubeone kubeconfig -m kubeone.yaml -f prod-kubeconfig\n" +

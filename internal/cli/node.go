@@ -42,15 +42,15 @@ func newNodeCommand(stdio IO) *cobra.Command {
 		newNodeChangeCommand(stdio, nodeChange{}, "remove HOST",
 			"Remove a host from the cluster",
 			"Remove a worker or control-plane host from a running cluster. The host is drained, leaves etcd and\n"+
-				"is reset, and its Node is deleted. Remove the host from the manifest afterwards. The command refuses\n"+
-				"to remove the last control-plane host, and a host without which etcd would lose its quorum.\n\n"+
-				"For a host that does not answer, use --unreachable. The host must then fail all checks for 30\n"+
-				"seconds. Only its etcd member and its Node are removed."),
+				"is reset, and its Node is deleted. Afterwards, remove the host from the manifest. The command\n"+
+				"refuses to remove the last control-plane host, and any host without which etcd would lose quorum.\n\n"+
+				"For a host that does not respond, use --unreachable. All connection attempts to the host must then\n"+
+				"fail for 30 seconds. Only its etcd member and its Node are removed."),
 		newNodeChangeCommand(stdio, nodeChange{replace: true}, "replace HOST",
 			"Remove a host and join it again",
-			"Remove a host from a running cluster as \"node remove\" does and join the same machine again, in one\n"+
-				"plan. For a host that does not answer, use --unreachable: its etcd member and its Node are removed,\n"+
-				"and the steps to add its replacement are listed."),
+			"Remove a host from a running cluster as \"node remove\" does, and join the same machine again, in one\n"+
+				"plan. For a host that does not respond, use --unreachable: only its etcd member and its Node are\n"+
+				"removed, and the command lists the steps to add a replacement."),
 	)
 	return cmd
 }
@@ -70,7 +70,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	cmd.ValidArgsFunction = f.completeHosts
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&change.gone, "unreachable", false, "remove a host that does not answer and is lost for good")
+	flags.BoolVar(&change.gone, "unreachable", false, "remove a host that does not respond and is permanently lost")
 	if change.replace {
 		f.artifacts.registerFlags(cmd)
 	}

@@ -34,23 +34,24 @@ func resultFormats() []string {
 
 // outputFlag adds -o to a command that prints a result; own are additional formats.
 func outputFlag(cmd *cobra.Command, into *string, own ...string) {
-	formatFlag(cmd, into, append(resultFormats(), own...), "output format")
+	formatFlag(cmd, into, append(resultFormats(), own...), "")
 }
 
 // objectFlag adds -o to a command that prints objects; the default is YAML.
 func objectFlag(cmd *cobra.Command, into *string) {
-	formatFlag(cmd, into, []string{formatYAML, formatJSON, formatJSONPath, formatGoTemplate}, "output format")
+	formatFlag(cmd, into, []string{formatYAML, formatJSON, formatJSONPath, formatGoTemplate}, "")
 }
 
 // eventsFlag adds -o to a command that carries out a plan.
 func eventsFlag(cmd *cobra.Command, into *string) {
-	formatFlag(cmd, into, []string{formatText, formatJSON}, "output format (json is a stream of events)")
+	formatFlag(cmd, into, []string{formatText, formatJSON}, " (json prints a stream of events)")
 }
 
-func formatFlag(cmd *cobra.Command, into *string, formats []string, usage string) {
+// formatFlag adds -o with these formats; the first one is the default. The note ends the help.
+func formatFlag(cmd *cobra.Command, into *string, formats []string, note string) {
 	*into = formats[0]
 	value := &formatValue{into, formats}
-	cmd.Flags().VarP(value, "output", "o", usage+": "+value.joinFormats())
+	cmd.Flags().VarP(value, "output", "o", "output format: "+value.joinFormats()+note)
 	completeFlag(cmd, "output", formats...)
 }
 
@@ -77,7 +78,7 @@ func (f *formatValue) Set(value string) error {
 	if !slices.ContainsFunc(f.formats, func(format string) bool {
 		return format == value || strings.HasSuffix(format, "=") && strings.HasPrefix(value, format)
 	}) {
-		return fmt.Errorf("--output is %s, not %q", f.joinFormats(), value)
+		return fmt.Errorf("--output must be %s, not %q", f.joinFormats(), value)
 	}
 	if _, err := templateOf(value); err != nil {
 		return fmt.Errorf("--output %s: %w", value, err)

@@ -30,11 +30,11 @@ func newPlanCommand(stdio IO) *cobra.Command {
 		Short: "Show the changes that apply would make",
 		Long: "Inspect every host, the API and etcd, and show the steps that apply would carry out, in order and\n" +
 			"with reasons. Nothing is changed.\n\n" +
-			"Exit status: 0 nothing to do, 2 there are changes or something for you to do, 4 nothing to do, but\n" +
-			"the cluster differs from the manifest as shown.",
+			"Exit status: 0 nothing to do; 2 there are changes or steps for you to complete; 4 nothing to do, but\n" +
+			"the cluster differs from the manifest as shown, for example because of unsupported fields.",
 		Example: "  kubeone plan\n" +
 			"  kubeone plan --diff --out plan.json\n" +
-			"  kubeone plan -o jsonpath={.steps[*].id}",
+			"  kubeone plan -o 'jsonpath={.steps[*].id}'",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.checkThrough(); err != nil {
@@ -63,14 +63,14 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerPlan(cmd)
 	f.registerDiff(cmd)
 	cmd.Flags().BoolVar(&f.options.ForceUpgrade, "force-upgrade", false,
-		"roll out the configuration even if nothing differs")
+		"roll out the configuration again even if nothing has changed")
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
 	f.registerUnsupported(cmd)
 	outputFlag(cmd, &output, formatMarkdown)
-	cmd.Flags().StringVar(&out, "out", "", "`FILE` to save the plan to, for apply --plan")
+	cmd.Flags().StringVar(&out, "out", "", "save the plan to `FILE`, for use with apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "",
-		"`DIR` to write the script of every host to, for review or for a run by hand")
+		"write the script for each host to `DIR`, for review or to run manually")
 	return cmd
 }
 

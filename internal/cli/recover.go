@@ -28,11 +28,11 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover --from surviving-member|BACKUP|SNAPSHOT [MANIFEST]",
 		Short: "Restore a cluster that has lost etcd quorum",
-		Long: "Restore a cluster whose etcd has lost its quorum, from a surviving control-plane host, a backup or\n" +
-			"an etcd snapshot. The plan stops etcd and the API server on all control-plane hosts and moves\n" +
-			"their data to /var/lib/kubeone-old. Then etcd starts with the restored data on one host, and the\n" +
-			"others join it.\n\n" +
-			"The command refuses to run while etcd has a quorum. It also refuses if a control-plane host is\n" +
+		Long: "Restore a cluster that has lost etcd quorum, from a surviving control-plane host, a backup or an\n" +
+			"etcd snapshot. The plan stops etcd and the API server on all control-plane hosts and moves their\n" +
+			"data to /var/lib/kubeone-old. Then etcd starts with the restored data on one host, and the others\n" +
+			"join it.\n\n" +
+			"The command refuses to run while etcd has quorum. It also refuses if a control-plane host is\n" +
 			"unreachable and not named in --confirm-destroyed, or if a worker holds etcd data or an API server\n" +
 			"that may belong to this cluster. To resume an interrupted recovery, run the command again.",
 		Example: "  kubeone recover -m kubeone.yaml --from surviving-member --confirm-destroyed cp-2,cp-3\n" +
@@ -48,11 +48,11 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	}
 	f.registerRecover(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "",
-		"`SOURCE`: surviving-member, a backup (a file or its address in a target), or an etcd snapshot")
+		"`SOURCE`: surviving-member, a backup (a file or its address in a backup target), or an etcd snapshot")
 	cmd.Flags().StringVar(&f.source.Identity, "identity", "",
 		"age private key `FILE` that can decrypt the backup")
 	cmd.Flags().BoolVar(&f.source.AllowUnsigned, "allow-unsigned", false,
-		"accept a backup with a CA that is unknown here, or a plain snapshot instead of a backup")
+		"accept a backup signed by an unknown CA, or a bare snapshot where a backup is expected")
 	return cmd
 }
 
@@ -62,7 +62,7 @@ func newRestoreCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "restore SNAPSHOT [MANIFEST]",
 		Short:   "Restore a cluster from an etcd snapshot",
-		Long:    "Restore a cluster from an etcd snapshot. The same as kubeone recover --from SNAPSHOT.",
+		Long:    "Restore a cluster from an etcd snapshot. Same as kubeone recover --from SNAPSHOT.",
 		Example: "  kubeone etcd restore before-the-change.db -m kubeone.yaml",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +78,7 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
-		"control-plane `HOST` that is lost for good and cannot be stopped; can be repeated")
+		"control-plane `HOST` that is permanently lost and cannot be stopped; can be repeated")
 	flags.StringVar(&f.on, "host", "", "control-plane `HOST` to start the new etcd on")
 	f.completeHostFlag(cmd, "host")
 	f.completeHostFlag(cmd, "confirm-destroyed")

@@ -18,12 +18,14 @@ func newResetCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset [MANIFEST]",
 		Short: "Remove the cluster and its data from hosts",
-		Long: "Remove everything that apply installed. Without --host, the whole cluster is removed with all its\n" +
-			"data. With --host, a host leaves a running cluster: it is drained, its etcd member is removed, and\n" +
-			"its Node is deleted. Control-plane hosts keep their etcd data, snapshots and PKI in\n" +
-			"/var/lib/kubeone-old, or in /var/lib/etcd if that is a separate disk; --purge deletes them too.\n\n" +
+		Long: "Remove everything that apply installed. By default, the whole cluster and all its data are removed.\n" +
+			"With --host, only the named hosts leave the running cluster: each host is drained, its etcd member\n" +
+			"is removed, and its Node is deleted. Control-plane hosts keep their etcd data, snapshots and PKI in\n" +
+			"/var/lib/kubeone-old, or in /var/lib/etcd if that is a separate disk. To delete these too, use\n" +
+			"--purge.\n\n" +
 			"Before the whole cluster is removed, its Machines are deleted so that the controllers return their\n" +
-			"hosts. If no controllers run, or hosts do not return, use --abandon-machines.",
+			"hosts to the pool. If the controllers are not running or cannot return a host, use\n" +
+			"--abandon-machines.",
 		Example: "  kubeone reset\n" +
 			"  kubeone reset --host worker-3\n" +
 			"  kubeone reset --purge --auto-approve",
@@ -34,12 +36,13 @@ func newResetCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&r.Hosts, "host", nil, "`HOST` to reset, by name or address; can be repeated (default all hosts)")
+	flags.StringSliceVar(&r.Hosts, "host", nil,
+		"`HOST` to reset, by name or address; can be repeated (default: all hosts)")
 	f.completeHostFlag(cmd, "host")
 	flags.BoolVar(&r.Purge, "purge", false,
 		"also delete data kept by this and earlier resets, repairs and recoveries")
 	flags.BoolVar(&r.AbandonMachines, "abandon-machines", false,
-		"leave the hosts of Machines as they are instead of returning them first")
+		"do not return Machine hosts to the pool first; leave them unchanged")
 	cmd.MarkFlagsMutuallyExclusive("host", "abandon-machines")
 	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)

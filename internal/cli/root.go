@@ -69,12 +69,12 @@ func newRoot(stdio IO) *cobra.Command {
 		Long: "kubeone turns Linux hosts into a production Kubernetes cluster and maintains it. It compares the\n" +
 			"hosts with a manifest, shows a plan, and carries it out.\n\n" +
 			"Quick start:\n" +
-			"  kubeone config print > kubeone.yaml     # an example manifest: set the addresses of your hosts\n" +
-			"  kubeone plan                            # shows what would be done; changes nothing\n" +
+			"  kubeone config print > kubeone.yaml     # an example manifest: enter the addresses of your hosts\n" +
+			"  kubeone plan                            # shows what would change; changes nothing\n" +
 			"  kubeone apply                           # shows the same plan, asks, and carries it out\n\n" +
-			"Exit status: 0 done or nothing to do; plan: 2 changes; status: 3 not healthy; 4 nothing to do, but\n" +
-			"the cluster differs from the manifest; 10 runtime, 11 etcd, 12 Kubernetes API, 13 SSH,\n" +
-			"14 connection, 15 configuration, 16 a command on a host, 130 interrupted, 1 anything else.",
+			"Exit status: 0 done or nothing to do; 2 there are changes (plan); 3 not healthy (status); 4 nothing\n" +
+			"to do, but the cluster differs from the manifest. Errors: 10 runtime, 11 etcd, 12 Kubernetes API,\n" +
+			"13 SSH, 14 connection, 15 configuration, 16 a command on a host failed, 130 interrupted, 1 other.",
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -20,9 +20,9 @@ func newStatusCommand(stdio IO) *cobra.Command {
 		Use:   "status [MANIFEST]",
 		Short: "Show hosts, components, etcd, certificates and drift",
 		Long: "Inspect every host, the API and etcd, and show their state. Nothing is changed.\n\n" +
-			"Exit status: 0 healthy, 3 not healthy.",
+			"Exit status: 0 the cluster is healthy, 3 it is not healthy.",
 		Example: "  kubeone status\n" +
-			"  kubeone status -o jsonpath={.checks[?(@.ok==false)].name}",
+			"  kubeone status -o 'jsonpath={.checks[?(@.ok==false)].name}'",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := f.inspectCluster(cmd.Context(), stdio, args, engine.HangTimeout)

@@ -27,10 +27,10 @@ func newSupportCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support [MANIFEST]",
 		Short: "Collect logs and state for troubleshooting",
-		Long: "Collect the data needed for troubleshooting in one archive: manifest, plan, status, history, logs\n" +
-			"of the hosts, pods, events, and the journals of runs from this machine. Keys, tokens and passwords\n" +
-			"are removed. Names and addresses remain, so check the archive before you share it. Unreachable\n" +
-			"hosts are listed in it. Nothing is changed.",
+		Long: "Collect the data needed for troubleshooting in one archive: manifest, plan, status, history, host\n" +
+			"logs, pods, events, and the run journals on this machine. Keys, tokens and passwords are removed.\n" +
+			"Names and addresses are not, so check the archive before you share it. The archive lists unreachable\n" +
+			"hosts. Nothing is changed.",
 		Example: "  kubeone support\n" +
 			"  kubeone support -f support.tar.gz",
 		Args: cobra.MaximumNArgs(1),

@@ -35,20 +35,20 @@ func (f *upgradeFlags) registerFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.changed = flags.Changed
 	flags.StringVarP(&f.selector, "selector", "l", "",
-		"label `SELECTOR` of hosts to act on; matches Nodes, or the manifest for hosts without a Node")
+		"act only on hosts whose Node labels match `SELECTOR`; before a host has a Node, its manifest labels")
 	flags.StringArrayVar(&f.through, "through", nil,
-		"intermediate `VERSION` to upgrade to first; repeat it for each minor version in between")
+		"intermediate `VERSION` to upgrade to first; repeat the flag for each minor version in between")
 	flags.BoolVar(&f.options.DiscardEdits, "discard-edits", false,
-		"overwrite manual edits of static pods on control-plane hosts")
+		"overwrite manual edits of static pod manifests on control-plane hosts")
 	flags.StringVar(&f.maxUnavailable, "max-unavailable", "",
-		"maximum `NUMBER` or percentage of unavailable workers (default upgrade.maxUnavailable)")
+		"maximum `NUMBER` or percentage of unavailable workers (default: upgrade.maxUnavailable)")
 	flags.IntVar(&f.maxParallel, "max-parallel", 0,
-		"maximum `NUMBER` of workers upgraded at a time (default upgrade.maxParallel)")
+		"maximum `NUMBER` of workers to upgrade at a time (default: upgrade.maxParallel)")
 	flags.BoolVar(&f.noCanary, "no-canary", false, "do not upgrade a single worker first (overrides upgrade.canary)")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0,
-		"maximum `DURATION` of a drain, such as 5m (default upgrade.drain.timeout)")
+		"maximum `DURATION` for draining a node, such as 5m (default: upgrade.drain.timeout)")
 	flags.StringVar(&f.onTimeout, "on-drain-timeout", "",
-		"`ACTION` after a drain timeout: stop, skip or force (default upgrade.drain.onTimeout)")
+		"`ACTION` if draining times out: stop, skip or force (default: upgrade.drain.onTimeout)")
 	completeFlag(cmd, "on-drain-timeout", "stop", "skip", "force")
 }
 

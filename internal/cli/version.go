@@ -20,7 +20,7 @@ func newVersionCommand(stdio IO) *cobra.Command {
 		Use:   "version",
 		Short: "Print the kubeone and supported Kubernetes versions",
 		Example: "  kubeone version\n" +
-			"  kubeone version -o jsonpath={.version}",
+			"  kubeone version -o 'jsonpath={.version}'",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			info := versionsOf()
