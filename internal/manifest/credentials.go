@@ -62,7 +62,7 @@ func (l *loader) readCredentials() {
 	text := valueOf(root, "registriesAuth")
 	l.withoutOthers(root)
 	file := credentialsFile{}
-	l.credentialsDecoder("key of a file with credentials", file).
+	l.credentialsDecoder("key of a credentials file", file).
 		decodeValue(place{node: root}, root, reflect.ValueOf(&file).Elem())
 	if file.RegistriesAuth != "" {
 		l.readRegistries(text, file.RegistriesAuth)
@@ -70,7 +70,7 @@ func (l *loader) readCredentials() {
 }
 
 func (l *loader) failCredentials(err error) {
-	hint := "name the file with --credentials"
+	hint := "use --credentials to name the file"
 	if errors.Is(err, errReadable) {
 		hint = "chmod 600 " + l.CredentialsPath
 	}
@@ -97,7 +97,7 @@ func privateFile(path string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
 	if err == nil && len(data) > maxCredentials {
-		err = fmt.Errorf("it is larger than %d KiB", maxCredentials>>10)
+		err = fmt.Errorf("the file is larger than %d KiB", maxCredentials>>10)
 	}
 	return data, err
 }
@@ -112,7 +112,7 @@ func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 		return nil, true
 	}
 	p := Problem{File: l.CredentialsPath, Severity: Error, Message: "not valid YAML",
-		Hint: "put values with other characters than letters and digits in quotes"}
+		Hint: "put values with characters other than letters and digits in quotes"}
 	switch {
 	case err != nil:
 		var line int
@@ -123,13 +123,13 @@ func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 		l.found = append(l.found, p)
 		return nil, false
 	case !errors.Is(read.Decode(&second), io.EOF):
-		p.Line, p.Message, p.Hint = before+second.Line, "has more than one document", "remove the others"
+		p.Line, p.Message, p.Hint = before+second.Line, "contains more than one document", "remove the other documents"
 		l.found = append(l.found, p)
 		return nil, false
 	case len(doc.Content) == 0 || isNothing(doc.Content[0]):
 		return nil, true
 	case doc.Content[0].Kind != yaml.MappingNode:
-		p.Line, p.Message, p.Hint = before+doc.Content[0].Line, "expected keys and values", "such as registriesAuth: |"
+		p.Line, p.Message, p.Hint = before+doc.Content[0].Line, "expected keys and values", "for example registriesAuth: |"
 		l.found = append(l.found, p)
 		return nil, false
 	}
@@ -182,7 +182,7 @@ func (l *loader) readRegistries(at *yaml.Node, text string) {
 		return
 	}
 	doc := registriesAuth{}
-	l.credentialsDecoder("field of registriesAuth, which has credentials only", doc).
+	l.credentialsDecoder("field of registriesAuth, which contains only credentials", doc).
 		decodeValue(place{path: "registriesAuth", node: root}, root, reflect.ValueOf(&doc).Elem())
 	l.checkKind("registriesAuth.apiVersion", doc.APIVersion, v1beta2.APIVersion)
 	l.checkKind("registriesAuth.kind", doc.Kind, registriesKind)
@@ -194,7 +194,7 @@ func (l *loader) readRegistries(at *yaml.Node, text string) {
 			continue
 		}
 		if auth == nil {
-			l.credentialsProblem(path, "write auth: with username and password below it", "has no credentials")
+			l.credentialsProblem(path, "add auth: with username and password", "contains no credentials")
 			continue
 		}
 		if slices.ContainsFunc(l.explain, func(known string) bool { return isRelatedPath(known, path+".auth") }) {
@@ -271,7 +271,7 @@ func (d *decoder) decodeInteger(at place, n *yaml.Node, v reflect.Value) {
 func (d *decoder) anyScalar(at place, n *yaml.Node, v reflect.Value) {
 	var value any
 	if err := n.Decode(&value); err != nil {
-		d.addError(at, "", "cannot be read as %s", n.ShortTag())
+		d.addError(at, "", "cannot be decoded as %s", n.ShortTag())
 		return
 	}
 	switch value.(type) {
@@ -296,7 +296,7 @@ func describeNode(n *yaml.Node, secret bool) string {
 	kind := map[string]string{
 		"!!int":   "the number",
 		"!!float": "the number",
-		"!!bool":  "the truth value",
+		"!!bool":  "the boolean",
 		"!!null":  "nothing",
 	}[n.ShortTag()]
 	text := " " + n.Value

@@ -75,7 +75,7 @@ func (d *decoder) enterNode(at place) bool {
 		return true
 	}
 	if !d.stopped {
-		d.addError(at, "", "is nested too deeply, or repeats too much")
+		d.addError(at, "", "is nested too deeply or contains too many repetitions")
 	}
 	d.stopped = true
 	d.nodes = maxNodes
@@ -105,7 +105,7 @@ func (d *decoder) addKindError(at place, n *yaml.Node, v reflect.Value) {
 // warnOfNull warns about "external:" where "external: {}" is probably meant: a YAML null leaves the field unset.
 func (d *decoder) warnOfNull(at place, v reflect.Value) {
 	if d.nulls && v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
-		d.addProblem(at, Warning, "write {} after the colon to set it", "has no value, which means that it is not set")
+		d.addProblem(at, Warning, "to set it, write {} after the colon", "has no value, so it is not set")
 	}
 }
 
@@ -142,11 +142,11 @@ func (d *decoder) addUnknownField(at place, key *yaml.Node, names []string) {
 		hint = "did you mean " + near + "?"
 		d.explain = append(d.explain, v1beta2.Child(at.path, near))
 	} else if child.path == "features.podPresets" {
-		hint = "remove it: Kubernetes has no PodPresets since 1.20"
+		hint = "remove it; Kubernetes 1.20 removed PodPresets"
 	} else if paths := otherPaths(d.root, key.Value); len(paths) > 0 {
 		hint = "did you mean " + strings.Join(paths, " or ") + "?"
 	} else if len(names) > 0 && len(names) <= 8 {
-		hint = "known here: " + strings.Join(names, ", ")
+		hint = "known fields: " + strings.Join(names, ", ")
 	}
 	d.addError(child, hint, "is not a %s", d.what)
 }
@@ -166,7 +166,7 @@ func (d *decoder) decodeMapping(at place, n *yaml.Node, v reflect.Value) {
 
 func (d *decoder) decodeList(at place, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		hint := "begin each item with a dash"
+		hint := "start each item with a dash"
 		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
 			hint = "write [] for an empty list"
 		}
@@ -177,7 +177,7 @@ func (d *decoder) decodeList(at place, n *yaml.Node, v reflect.Value) {
 	for i, item := range n.Content {
 		child := place{path: v1beta2.Item(at.path, i), node: item, secret: at.secret}
 		if d.nulls && item.ShortTag() == "!!null" {
-			d.addError(child, "remove the dash, or write something after it", "the item is empty")
+			d.addError(child, "remove the dash, or write a value after it", "the item is empty")
 			continue
 		}
 		d.decodeValue(child, item, v.Index(i))
@@ -330,10 +330,10 @@ func (d *decoder) mappingPairs(at place, n *yaml.Node) (out []pair, ok bool) {
 		case key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge":
 			merged = append(merged, value)
 		case key.Kind != yaml.ScalarNode:
-			d.addError(place{path: at.path, node: key}, "", "has a key that is not text")
+			d.addError(place{path: at.path, node: key}, "", "contains a key that is not a string")
 		case first[key.Value] != nil:
 			d.addError(place{path: v1beta2.Child(at.path, key.Value), node: key}, "keep one of them",
-				"is set already on line %d", first[key.Value].Line)
+				"is already set on line %d", first[key.Value].Line)
 		default:
 			first[key.Value] = key
 			out = append(out, pair{key, value})

@@ -285,7 +285,7 @@ func ParseShare(text string) (desired.Share, error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 1 || percent && n > 100 {
-		return desired.Share{}, fmt.Errorf("%q is neither a number from 1 up nor a percentage up to 100%%", text)
+		return desired.Share{}, fmt.Errorf("%q is neither a positive number nor a percentage up to 100%%", text)
 	}
 	if percent {
 		return desired.Share{Percent: n}, nil

@@ -158,23 +158,23 @@ func (l *loader) reportContradictions(e desired.Extra, flags map[string]string) 
 	}
 	for _, flag := range slices.Sorted(maps.Keys(e.Flags)) {
 		if value, set := flags[flag]; set && value != e.Flags[flag] {
-			other(flag, "features."+e.Name+" gives the API server another value")
+			other(flag, "features."+e.Name+" sets a different value")
 		}
 	}
 	for _, flag := range slices.Sorted(maps.Keys(flags)) {
 		if excludesFlag(e.Name, flag) {
-			other(flag, "an API server takes this or features."+e.Name)
+			other(flag, "cannot be combined with features."+e.Name)
 		}
 	}
 	for _, p := range e.Plugins {
 		if enabled, set := flags["enable-admission-plugins"]; set && !slices.Contains(commaList(enabled), p.Name) {
-			other("enable-admission-plugins", fmt.Sprintf("features.%s needs %s among them", e.Name, p.Name))
+			other("enable-admission-plugins", fmt.Sprintf("must include %[2]s, which features.%[1]s needs", e.Name, p.Name))
 		}
 		if slices.Contains(commaList(flags["disable-admission-plugins"]), p.Name) {
-			other("disable-admission-plugins", fmt.Sprintf("features.%s needs %s", e.Name, p.Name))
+			other("disable-admission-plugins", fmt.Sprintf("must not include %[2]s, which features.%[1]s needs", e.Name, p.Name))
 		}
 		if _, set := flags["admission-control-config-file"]; set && p.Config != nil {
-			other("admission-control-config-file", "features."+e.Name+" gives the API server another file")
+			other("admission-control-config-file", "features."+e.Name+" sets a different file")
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (l *loader) readFeature(f featureFile) {
 		}
 		data, err := readFeatureFile(l.absolutePath(*f.file))
 		if err != nil {
-			l.reportPath(named, Error, "the path is relative to the manifest's directory", err.Error())
+			l.reportPath(named, Error, "the path is relative to the manifest directory", err.Error())
 			l.explain = append(l.explain, named)
 			return
 		}

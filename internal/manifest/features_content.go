@@ -49,21 +49,21 @@ func auditPolicyMistakes(text string) []mistake {
 		return found
 	}
 	if p.APIVersion != "audit.k8s.io/v1" || p.Kind != "Policy" {
-		return []mistake{{message: fmt.Sprintf("is a %s of %s, and must be a Policy of audit.k8s.io/v1",
-			orNothing(p.Kind), orNothing(p.APIVersion))}}
+		return []mistake{{message: fmt.Sprintf("is not a Policy of audit.k8s.io/v1: kind is %s, apiVersion is %s",
+			quoteOrNotSet(p.Kind), quoteOrNotSet(p.APIVersion))}}
 	}
 	out := badStages("omitStages", p.OmitStages)
 	if len(p.Rules) == 0 {
-		out = append(out, mistake{message: "has no rules, and so would log nothing"})
+		out = append(out, mistake{message: "has no rules, so nothing would be logged"})
 	}
 	for i, r := range p.Rules {
 		at := fmt.Sprintf("rules[%d]", i)
 		if !slices.Contains([]string{"None", "Metadata", "Request", "RequestResponse"}, r.Level) {
-			out = append(out, mistake{message: fmt.Sprintf("%s.level is %q, and must be None, Metadata, Request or "+
-				"RequestResponse", at, r.Level)})
+			out = append(out, mistake{message: fmt.Sprintf("%s.level must be None, Metadata, Request or "+
+				"RequestResponse, not %q", at, r.Level)})
 		}
 		if len(r.NonResourceURLs) > 0 && len(r.Resources)+len(r.Namespaces) > 0 {
-			out = append(out, mistake{message: at + " has resources or namespaces, and nonResourceURLs too"})
+			out = append(out, mistake{message: at + " combines nonResourceURLs with resources or namespaces"})
 		}
 		out = append(out, badStages(at+".omitStages", r.OmitStages)...)
 	}
@@ -74,15 +74,15 @@ func badStages(at string, stages []string) []mistake {
 	var out []mistake
 	for _, stage := range stages {
 		if !slices.Contains([]string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}, stage) {
-			out = append(out, mistake{message: fmt.Sprintf("%s has %q, which is not a request stage", at, stage)})
+			out = append(out, mistake{message: fmt.Sprintf("%s contains %q, which is not a request stage", at, stage)})
 		}
 	}
 	return out
 }
 
-func orNothing(s string) string {
+func quoteOrNotSet(s string) string {
 	if s == "" {
-		return "nothing"
+		return "not set"
 	}
 	return strconv.Quote(s)
 }
@@ -95,12 +95,12 @@ func nodeSelectorMistakes(text string) []mistake {
 		return found
 	}
 	if len(c.Selectors) == 0 {
-		return []mistake{{message: "has no podNodeSelectorPluginConfig"}}
+		return []mistake{{message: "podNodeSelectorPluginConfig is missing"}}
 	}
 	var out []mistake
 	for _, namespace := range slices.Sorted(maps.Keys(c.Selectors)) {
 		if _, err := labels.ConvertSelectorToLabelsMap(c.Selectors[namespace]); err != nil {
-			out = append(out, mistake{message: fmt.Sprintf("the selector of %s is %q, which is not a list of key=value",
+			out = append(out, mistake{message: fmt.Sprintf("the selector for %s is not a list of key=value pairs: %q",
 				namespace, c.Selectors[namespace])})
 		}
 	}
@@ -123,8 +123,8 @@ func eventRateMistakes(text string) []mistake {
 	}
 	const version = "eventratelimit.admission.k8s.io/v1alpha1"
 	if c.APIVersion != version || c.Kind != "Configuration" {
-		return []mistake{{message: fmt.Sprintf("is a %s of %s, and must be a Configuration of %s",
-			orNothing(c.Kind), orNothing(c.APIVersion), version)}}
+		return []mistake{{message: fmt.Sprintf("is not a Configuration of %[3]s: kind is %[1]s, apiVersion is %[2]s",
+			quoteOrNotSet(c.Kind), quoteOrNotSet(c.APIVersion), version)}}
 	}
 	var out []mistake
 	if len(c.Limits) == 0 {
@@ -132,11 +132,11 @@ func eventRateMistakes(text string) []mistake {
 	}
 	for i, limit := range c.Limits {
 		if !slices.Contains([]string{"Server", "Namespace", "User", "SourceAndObject"}, limit.Type) {
-			out = append(out, mistake{message: fmt.Sprintf("limits[%d].type is %q, and must be Server, Namespace, "+
-				"User or SourceAndObject", i, limit.Type)})
+			out = append(out, mistake{message: fmt.Sprintf("limits[%d].type must be Server, Namespace, "+
+				"User or SourceAndObject, not %q", i, limit.Type)})
 		}
 		if limit.QPS <= 0 || limit.Burst <= 0 || limit.CacheSize < 0 {
-			out = append(out, mistake{message: fmt.Sprintf("limits[%d] needs a qps and a burst of more than 0", i)})
+			out = append(out, mistake{message: fmt.Sprintf("limits[%d]: qps and burst must be greater than 0", i)})
 		}
 	}
 	return out
@@ -194,30 +194,31 @@ func authenticationMistakes(text string) []mistake {
 	const group = "apiserver.config.k8s.io/"
 	known := c.APIVersion == group+"v1" || c.APIVersion == group+"v1beta1"
 	if !known || c.Kind != "AuthenticationConfiguration" {
-		return []mistake{{message: fmt.Sprintf("is a %s of %s, and must be an AuthenticationConfiguration of %sv1",
-			orNothing(c.Kind), orNothing(c.APIVersion), group)}}
+		return []mistake{{message: fmt.Sprintf("is not an AuthenticationConfiguration of %[3]sv1: "+
+			"kind is %[1]s, apiVersion is %[2]s",
+			quoteOrNotSet(c.Kind), quoteOrNotSet(c.APIVersion), group)}}
 	}
 	var out []mistake
 	issuers := map[string]bool{}
 	for i, jwt := range c.JWT {
 		at := fmt.Sprintf("jwt[%d].issuer.", i)
 		if !strings.HasPrefix(jwt.Issuer.URL, "https://") {
-			out = append(out, mistake{message: fmt.Sprintf("%surl is %q, and must begin with https://", at,
+			out = append(out, mistake{message: fmt.Sprintf("%surl must start with https://, not %q", at,
 				jwt.Issuer.URL)})
 		}
 		if issuers[jwt.Issuer.URL] {
-			out = append(out, mistake{message: fmt.Sprintf("%surl %q is there twice", at, jwt.Issuer.URL)})
+			out = append(out, mistake{message: fmt.Sprintf("%surl %q is listed twice", at, jwt.Issuer.URL)})
 		}
 		issuers[jwt.Issuer.URL] = true
 		if len(jwt.Issuer.Audiences) == 0 {
-			out = append(out, mistake{message: at + "audiences needs one at least"})
+			out = append(out, mistake{message: at + "audiences must list at least one"})
 		}
 		if jwt.ClaimMappings.Username == nil {
 			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings.username is missing", i)})
 		}
 		if jwt.ClaimMappings.Username.mayPoseAsCluster() || jwt.ClaimMappings.Groups.mayPoseAsCluster() {
-			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings has the prefix system:, by which "+
-				"the issuer's users would be those of the cluster itself", i)})
+			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings must not use the prefix system:, which "+
+				"would give users of the issuer the names of built-in cluster users", i)})
 		}
 	}
 	return out
@@ -245,18 +246,18 @@ func kubeconfigMistakes(text string) []mistake {
 		return []mistake{{message: "is not a kubeconfig"}}
 	}
 	if len(c.Clusters) == 0 || !strings.Contains(c.Clusters[0].Cluster.Server, "://") {
-		return []mistake{{message: "has no server in it: it must be a kubeconfig"}}
+		return []mistake{{message: "is not a kubeconfig with a server"}}
 	}
 	for _, cluster := range c.Clusters {
 		if cluster.Cluster.Authority != "" {
-			return []mistake{{message: "names certificate-authority as a file: use certificate-authority-data, as " +
-				"hosts get this file alone"}}
+			return []mistake{{message: "names a file in certificate-authority, but only this file is uploaded to hosts; " +
+				"use certificate-authority-data"}}
 		}
 	}
 	for _, u := range c.Users {
 		if u.User.Certificate+u.User.Key+u.User.TokenFile != "" || u.User.Exec != nil {
-			return []mistake{{message: "names other files or programs: use client-certificate-data, client-key-data " +
-				"and token, as hosts get this file alone"}}
+			return []mistake{{message: "names other files or programs, but only this file is uploaded to hosts; use " +
+				"client-certificate-data, client-key-data and token"}}
 		}
 	}
 	return nil
@@ -271,7 +272,7 @@ func strictYAML(text string, into any) []mistake {
 		if err = d.Decode(&yaml.Node{}); errors.Is(err, io.EOF) {
 			return nil
 		}
-		return []mistake{{message: "has more than one document in it"}}
+		return []mistake{{message: "contains more than one document"}}
 	}
 	if errors.Is(err, io.EOF) {
 		return []mistake{{message: "is empty"}}

@@ -230,7 +230,7 @@ func (l *loader) mergeName(out *terraformOutput) {
 		l.reportPath("name", Error,
 			fmt.Sprintf("use the output that belongs to this manifest, or correct the name here "+
 				"or on line %d of %s", at.Line, at.File),
-			fmt.Sprintf("Terraform's output is for cluster %q, the manifest says %q", theirs, l.cluster.Name))
+			fmt.Sprintf("the Terraform output is for cluster %q, but the name in the manifest is %q", theirs, l.cluster.Name))
 	}
 }
 
@@ -242,9 +242,9 @@ func (l *loader) mergeProvider(out *terraformOutput) {
 	case cp.CloudProvider == "" || slices.Contains(ours, cp.CloudProvider):
 	case len(ours) > 0:
 		l.reportAt(out.positionOf(path), Warning, "",
-			fmt.Sprintf("%q is not used: the manifest says %q", cp.CloudProvider, ours[0]))
+			fmt.Sprintf("%q is ignored, because the manifest sets %q", cp.CloudProvider, ours[0]))
 	case !p.Choose(cp.CloudProvider):
-		l.reportAt(out.positionOf(path), Error, "", fmt.Sprintf("%q is not a cloud provider", cp.CloudProvider))
+		l.reportAt(out.positionOf(path), Error, "", fmt.Sprintf("%q is not a known cloud provider", cp.CloudProvider))
 		l.explain = append(l.explain, "cloudProvider")
 	default:
 		l.where["cloudProvider"] = out.positionOf(path)

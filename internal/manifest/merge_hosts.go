@@ -29,8 +29,8 @@ func (l *loader) mergeControlPlane(out *terraformOutput) {
 		if !slices.Contains(matches, i) {
 			at := where.findPosition(v1beta2.Item("", i))
 			at.Path = v1beta2.Item(controlPlanePath, i)
-			l.reportAt(at, Warning, "remove it from the manifest, or have Terraform create it",
-				nameOf(h)+" is left out: Terraform's output has other control-plane hosts")
+			l.reportAt(at, Warning, "remove it from the manifest, or create it with Terraform",
+				nameOf(h)+" is ignored, because it is not a control-plane host in the Terraform output")
 		}
 	}
 	hosts := make([]v1beta2.HostConfig, len(theirs))

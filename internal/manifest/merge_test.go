@@ -300,8 +300,8 @@ func TestOutputInUTF16(t *testing.T) {
 			}
 			write(t, o.ManifestPath, []byte(head))
 			write(t, o.TerraformPath, data)
-			if got := said(t, o); !strings.Contains(got, `"demö" is not a DNS-1123 name`) ||
-				!strings.Contains(got, `"😀" is not a label's value`) {
+			if got := said(t, o); !strings.Contains(got, `"demö" is not a DNS-1123 subdomain`) ||
+				!strings.Contains(got, `"😀" is not a valid label value`) {
 				t.Errorf("it was read as other text:\n%s", got)
 			}
 		})

@@ -22,13 +22,13 @@ import (
 // maxFileSize limits a manifest or output in bytes. A state of a thousand machines has a few megabytes.
 const maxFileSize = 64 << 20
 
-var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFileSize>>20)
+var errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxFileSize>>20)
 
 // readManifest reads and decodes the manifest. It returns false if further checks are useless.
 func (l *loader) readManifest() bool {
 	data, err := l.manifestBytes()
 	if err != nil {
-		l.failFile(l.ManifestPath, "name the manifest with --manifest", fmt.Errorf("read the manifest: %w", err))
+		l.failFile(l.ManifestPath, "use --manifest to name the manifest", fmt.Errorf("read the manifest: %w", err))
 		return false
 	}
 	root, ok := l.parseYAML(data)
@@ -53,7 +53,7 @@ func (l *loader) manifestBytes() ([]byte, error) {
 	case l.ManifestReader != nil:
 		return readAll(l.ManifestReader)
 	case l.ManifestPath == "-" && l.TerraformPath == "-":
-		return nil, errors.New("the manifest and Terraform's output cannot both come from standard input")
+		return nil, errors.New("the manifest and the Terraform output cannot both be read from standard input")
 	case l.ManifestPath == "-":
 		return l.readStdin()
 	}
@@ -128,8 +128,8 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 	case 0:
 		l.found = append(l.found, Problem{
 			File:     l.ManifestPath,
-			Message:  "the file has no manifest in it",
-			Hint:     "see the examples",
+			Message:  "the file does not contain a manifest",
+			Hint:     "kubeone config print prints an example",
 			Severity: Error,
 		})
 	case 1:
@@ -138,8 +138,8 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 		second := found[1]
 		l.found = append(l.found,
 			Problem{File: l.ManifestPath, Line: second.Line, Column: second.Column, Severity: Error,
-				Message: fmt.Sprintf("the file has %d documents, and a manifest is one", len(found)),
-				Hint:    "remove the others, and the --- between them"})
+				Message: fmt.Sprintf("the file contains %d documents, but a manifest is one document", len(found)),
+				Hint:    "remove the other documents and the --- separators"})
 	}
 	return nil, false
 }
@@ -157,10 +157,10 @@ func (l *loader) failYAML(err error) {
 	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
 		p.Line, _ = strconv.Atoi(m[1]) // the expression matches digits only
 		p.Message = "not valid YAML: " + strings.TrimPrefix(err.Error(), m[0])
-		p.Hint = "the cause may be on the line before"
+		p.Hint = "the cause may be on the previous line"
 	}
 	if strings.Contains(p.Message, "cannot start any token") {
-		p.Hint = "indent with blanks, not tabs"
+		p.Hint = "indent with spaces, not tabs"
 	}
 	l.found = append(l.found, p)
 }
@@ -170,7 +170,7 @@ func (l *loader) rightKind(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		l.found = append(l.found, Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Severity: Error,
 			Message: "expected fields, got " + describeNode(root, false),
-			Hint:    "a manifest begins with apiVersion: " + v1beta2.APIVersion})
+			Hint:    "a manifest starts with apiVersion: " + v1beta2.APIVersion})
 		return false
 	}
 	version := l.checkConstant(root, "apiVersion", v1beta2.APIVersion)
@@ -211,7 +211,7 @@ func (l *loader) readAuthorities() {
 	data, err := readFile(l.absolutePath(ca.File))
 	switch {
 	case err != nil:
-		l.reportPath(path, Error, "the path is relative to the manifest's directory", err.Error())
+		l.reportPath(path, Error, "the path is relative to the manifest directory", err.Error())
 	case ca.Bundle != "":
 		l.reportPath(path, Error, "keep one of them", "cannot be set together with certificateAuthority.bundle")
 	default:
@@ -335,9 +335,9 @@ func (l *loader) addFieldNotes() []Problem {
 	for _, path := range l.cluster.NotCarriedOut() {
 		if slices.Contains(security, path) {
 			l.reportPath(path, Error, "remove it",
-				"this version does not support it, and apply refuses to run with it")
+				"is not supported by this version; apply does not run while it is set")
 		} else {
-			l.reportPath(path, Note, "", "this version does not support it")
+			l.reportPath(path, Note, "", "is not supported by this version")
 		}
 	}
 	notes := slices.Clone(l.found[before:])

@@ -70,11 +70,11 @@ func (l *loader) readTerraform(ctx context.Context) {
 	data, name, err := l.terraformBytes(ctx)
 	if err != nil {
 		l.partial = true
-		hint := "-t takes a file, a folder or -"
+		hint := "-t takes a file, a directory or -"
 		if errors.Is(err, ErrNoTerraform) {
-			hint = "where one of them is, run terraform output -json > tf.json, and give -t tf.json; or pipe it to -t -"
+			hint = "where it is installed, run terraform output -json > tf.json, and use -t tf.json; or pipe it to -t -"
 		}
-		l.failFile(name, hint, fmt.Errorf("read Terraform's output: %w", err))
+		l.failFile(name, hint, fmt.Errorf("read the Terraform output: %w", err))
 		return
 	}
 	before := len(l.found)
@@ -93,7 +93,7 @@ func quotedStart(data []byte) string {
 		return ""
 	}
 	line, _, _ := strings.Cut(text, "\n")
-	return fmt.Sprintf("; it begins with %.80q", line)
+	return fmt.Sprintf("; it starts with %.80q", line)
 }
 
 func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
@@ -103,7 +103,7 @@ func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 		l.found = append(l.found,
 			Problem{File: name, Line: bad.line, Column: bad.column, Severity: Error, cause: bad.err,
 				Message: "not valid JSON: " + bad.err.Error() + quotedStart(data),
-				Hint:    "write the file with: terraform output -json"})
+				Hint:    "create the file with: terraform output -json"})
 		return out
 	}
 	if outputs := lookupKey(root, "outputs"); outputs != nil &&
@@ -134,7 +134,7 @@ func (l *loader) decodeOutput(out *terraformOutput, key string, n *yaml.Node, ta
 	}
 	value := lookupKey(n, "value")
 	if value == nil {
-		d.addError(at, "write the file with: terraform output -json", "has no value")
+		d.addError(at, "create the file with: terraform output -json", "has no value")
 		return
 	}
 	d.decodeValue(place{path: at.path + ".value", node: value}, value, reflect.ValueOf(target).Elem())
@@ -150,7 +150,7 @@ func (l *loader) reportForeignOutput(out *terraformOutput, root *yaml.Node, know
 			continue
 		}
 		p.Line, p.Column, p.Path = key.Line, key.Column, v1beta2.Child(out.above, key.Value)
-		p.Message, p.Hint = "is not an output that is read", "did you mean "+near+"?"
+		p.Message, p.Hint = "is not an output that kubeone reads", "did you mean "+near+"?"
 		if found > 0 {
 			l.found = append(l.found, p)
 		}
@@ -160,8 +160,8 @@ func (l *loader) reportForeignOutput(out *terraformOutput, root *yaml.Node, know
 	}
 	p.Severity = Error
 	if p.Message == "" {
-		p.Message = "has none of the outputs " + strings.Join(known, ", ")
-		p.Hint = "run terraform apply, or tofu apply, first; encrypted states must be read with: tofu output -json"
+		p.Message = "contains none of the outputs " + strings.Join(known, ", ")
+		p.Hint = "run terraform apply or tofu apply first; read an encrypted state with: tofu output -json"
 	}
 	l.found = append(l.found, p)
 }

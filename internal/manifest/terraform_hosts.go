@@ -72,8 +72,8 @@ func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []te
 	} {
 		if have != 0 && have != n {
 			l.reportAt(out.positionOf(path+"."+name), Error,
-				"every list of a group has one item for each host, in the same order",
-				fmt.Sprintf("has %d items, and %s has %d", have, addresses, n))
+				"every list in a group must have one item for each host, in the same order",
+				fmt.Sprintf("has %d items, but %s has %d", have, addresses, n))
 		}
 	}
 	kubelet := l.kubeletOf(out, path+".kubelet", g.Kubelet)
@@ -204,7 +204,7 @@ func (l *loader) stateFile() ([]byte, error) {
 		why = l.warnOfOtherState()
 	}
 	if why == nil && len(bytes.TrimSpace(data)) == 0 {
-		why = errors.New(stateName + " is empty, as it is after a move to another backend")
+		why = errors.New(stateName + " is empty, probably because the state was moved to another backend")
 	}
 	if why != nil {
 		return nil, fmt.Errorf("%w, and %w", ErrNoTerraform, why)
@@ -223,7 +223,7 @@ func (l *loader) warnOfOtherState() error {
 		dir = filepath.Join(l.TerraformPath, dir)
 	}
 	if name := l.Getenv("TF_WORKSPACE"); name != "" && name != usual {
-		return fmt.Errorf("TF_WORKSPACE names the workspace %q, whose state is not %s", name, stateName)
+		return fmt.Errorf("TF_WORKSPACE selects the workspace %q, whose state is not in %s", name, stateName)
 	}
 	text, err := readFile(filepath.Join(dir, "environment"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +231,7 @@ func (l *loader) warnOfOtherState() error {
 	}
 	selected := strings.TrimSpace(string(text))
 	if selected != "" && selected != usual && l.Getenv("TF_WORKSPACE") == "" {
-		return fmt.Errorf("the selected workspace is %q, whose state is not %s", selected, stateName)
+		return fmt.Errorf("the selected workspace is %q, whose state is not in %s", selected, stateName)
 	}
 	note, err := readFile(filepath.Join(dir, stateName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -254,7 +254,7 @@ func otherBackend(note []byte) error {
 		} `json:"backend"`
 	}
 	if err := json.Unmarshal(note, &noted); err != nil {
-		return fmt.Errorf("cannot read Terraform's backend settings: %w", err)
+		return fmt.Errorf("cannot read the Terraform backend settings: %w", err)
 	}
 	switch b := noted.Backend; {
 	case b == nil:

@@ -156,7 +156,7 @@ func TestTerraformThatNeverEnds(t *testing.T) {
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", programs(t, map[string]string{"terraform": "PATH='" + path + "'; exec yes x"})+":"+path)
 	_, err := manifest.RunTerraform(t.Context(), t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "it is larger than 64 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "the file is larger than 64 MiB") {
 		t.Errorf("got %v", err)
 	}
 }

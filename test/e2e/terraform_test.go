@@ -47,7 +47,7 @@ func terraformPiped(s *scenario) {
 	s.must(err)
 	s.checkResult(s.Piped(s.Context(), strings.NewReader(string(text)), "plan", "-t", "-"), 0, "No changes")
 	s.checkResult(s.Piped(s.Context(), strings.NewReader(string(text)), "apply", "-y", "-t", "-"), 0, "No changes")
-	s.checkResult(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15, "has none of the outputs")
+	s.checkResult(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15, "contains none of the outputs")
 }
 
 // elsewhere is the state of another workspace, whose hosts must not be touched.
@@ -88,7 +88,7 @@ func (f *tofuFolder) asFolder(s *scenario) {
 	s.Environment = append(tofuEnvironment(), "PATH="+filepath.Dir(f.program))
 	s.runCommand(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 	f.runTofu(s, "workspace", "new", "empty")
-	s.runCommand(15, []string{"apply", "-y", "-t", f.dir}, "has none of the outputs")
+	s.runCommand(15, []string{"apply", "-y", "-t", f.dir}, "contains none of the outputs")
 	f.runTofu(s, "workspace", "select", "default")
 	s.runCommand(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 }

@@ -11,10 +11,10 @@ func RegistryProblem(name string) (message, hint string) {
 	host := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://"), "/")
 	switch {
 	case host != name:
-		return fmt.Sprintf("%q has a scheme or a slash at its end", name), "write the host name only: " + host
+		return fmt.Sprintf("%q has a scheme or a trailing slash", name), "use only the host name: " + host
 	case !registryHost(name):
-		return fmt.Sprintf("%q is not a registry", name),
-			"write a host name or an address, and the port if there is one"
+		return fmt.Sprintf("%q is not a valid registry", name),
+			"use HOST or HOST:PORT"
 	}
 	return "", ""
 }
@@ -24,13 +24,13 @@ func RegistryProblem(name string) (message, hint string) {
 func (a ContainerdRegistryAuthConfig) Problem() (field, message, hint string) {
 	switch {
 	case a == ContainerdRegistryAuthConfig{}:
-		return "", "has no credentials", "write username and password, or auth, or identityToken"
+		return "", "contains no credentials", "set username and password, auth, or identityToken"
 	case a.Username == "" && a.Password != "":
-		return ".username", "is missing: there is a password", "write the user name"
+		return ".username", "is missing, but there is a password", "set the user name"
 	case a.Username != "" && a.Password == "":
-		return ".password", "is missing: there is a username", "write the user's password"
+		return ".password", "is missing, but there is a username", "set the password"
 	case strings.Contains(a.Username, ":"):
-		return ".username", "has a colon, which cannot be part of a username", "write user and password apart"
+		return ".username", "contains a colon, which is not allowed in a user name", "set username and password separately"
 	case a.Auth != "" && !isBasicAuth(a.Auth):
 		return ".auth", "is not user:password in base64", "printf %s USER:PASSWORD | base64 -w0"
 	}
@@ -48,14 +48,14 @@ func (f *findings) registryAuth(path, registry string, auth *ContainerdRegistryA
 		return
 	}
 	if registry == "*" {
-		f.errorf(path, "write them under the host names of the registries they are for",
-			"every registry would get these credentials")
+		f.errorf(path, "set them for each registry by its host name",
+			"these credentials would be sent to every registry")
 		return
 	}
 	if field, message, hint := auth.Problem(); message != "" {
 		f.errorf(path+field, hint, "%s", message)
 		return
 	}
-	f.warnf(path, "keep them in a file, and name it with --credentials",
-		"all readers of the manifest can read these credentials")
+	f.warnf(path, "move them to a file and pass it with --credentials",
+		"anyone who can read the manifest can read these credentials")
 }

@@ -42,11 +42,11 @@ func (c *KubeOneCluster) Validate() []Finding {
 
 func (f *findings) name(name string) {
 	if name == "" {
-		f.missing("name", "give the cluster a name, or take it from Terraform's output")
+		f.missing("name", "set the cluster name here or in the Terraform output")
 		return
 	}
 	for range validation.IsDNS1123Subdomain(name) {
-		f.errorf("name", "use lower-case letters, digits, dashes and dots", "%q is not a DNS-1123 name", name)
+		f.errorf("name", "use lowercase letters, digits, dashes and dots", "%q is not a DNS-1123 subdomain", name)
 		return
 	}
 }
@@ -63,7 +63,7 @@ func (f *findings) endpoint(e APIEndpoint) {
 			f.address(at, name)
 		}
 		if first, ok := seen[name]; ok {
-			f.errorf(at, "remove one of them", "%q is already apiEndpoint.alternativeNames[%d]", name, first)
+			f.errorf(at, "remove one of them", "%q is already in apiEndpoint.alternativeNames[%d]", name, first)
 			continue
 		}
 		seen[name] = i
@@ -73,7 +73,7 @@ func (f *findings) endpoint(e APIEndpoint) {
 // port accepts 0, which means unset.
 func (f *findings) port(path string, port int) {
 	if port < 0 || port > 65535 {
-		f.errorf(path, "", "%d is not a port: ports are 1 to 65535", port)
+		f.errorf(path, "", "%d is not a valid port; ports are 1 to 65535", port)
 	}
 }
 
@@ -83,7 +83,7 @@ func (f *findings) duration(path, value string) {
 		return
 	}
 	if d, err := time.ParseDuration(value); err != nil || d < 0 {
-		f.errorf(path, "write a Go duration, such as 90s, 2m or 8760h", "%q is not a duration", value)
+		f.errorf(path, "use a Go duration such as 90s, 2m or 8760h", "%q is not a valid duration", value)
 	}
 }
 
@@ -93,15 +93,15 @@ func (f *findings) environment(c *KubeOneCluster) {
 	f.url("proxy.https", c.Proxy.HTTPS)
 	f.url("artifacts.mirror", c.Artifacts.Mirror)
 	if u, err := url.Parse(c.Artifacts.Mirror); err == nil && u.User != nil {
-		f.errorf("artifacts.mirror", "let the mirror accept the hosts by their addresses",
+		f.errorf("artifacts.mirror", "let the mirror identify hosts by their addresses instead",
 			"a user and password cannot be kept secret here")
 	}
 	if r := c.RegistryConfiguration; r != nil {
 		f.registry(*r)
 	}
 	if size := c.LoggingConfig.ContainerLogMaxSize; !isSize(size) {
-		f.errorf("loggingConfig.containerLogMaxSize", "write a whole number of bytes, such as 100Mi",
-			"%q is not a size", size)
+		f.errorf("loggingConfig.containerLogMaxSize", "use a whole number of bytes, such as 100Mi",
+			"%q is not a valid size", size)
 	}
 	if n := c.LoggingConfig.ContainerLogMaxFiles; n < 2 {
 		f.errorf("loggingConfig.containerLogMaxFiles", "", "%d is too few: the kubelet needs at least 2", n)
@@ -116,8 +116,8 @@ func (f *findings) url(path, raw string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		// The message does not repeat the text, which may hold a password.
-		f.errorf(path, "write a URL, such as http://proxy.example.com:3128",
-			"is not a URL that begins with http:// or https://")
+		f.errorf(path, "use a URL such as http://proxy.example.com:3128",
+			"is not an http:// or https:// URL")
 	}
 }
 
@@ -125,7 +125,7 @@ func (f *findings) registry(r RegistryConfiguration) {
 	const path = "registryConfiguration.overwriteRegistry"
 	switch {
 	case r.InsecureRegistry && r.OverwriteRegistry == "":
-		f.errorf("registryConfiguration.insecureRegistry", "set overwriteRegistry as well",
+		f.errorf("registryConfiguration.insecureRegistry", "set overwriteRegistry too",
 			"applies only to overwriteRegistry, which is not set")
 	default:
 		f.imageRepository(path, "registry.example.com/kubernetes", r.OverwriteRegistry)
@@ -143,8 +143,8 @@ func (f *findings) authorities(c *KubeOneCluster) {
 	}
 	f.warnf("caBundle", "move it to certificateAuthority.bundle", "is deprecated")
 	if ca.Bundle != "" && ca.Bundle != c.CABundle {
-		f.errorf("caBundle", "keep certificateAuthority.bundle only",
-			"differs from certificateAuthority.bundle: one of them would be ignored")
+		f.errorf("caBundle", "keep only certificateAuthority.bundle",
+			"differs from certificateAuthority.bundle, and only one of them can be used")
 	}
 }
 
@@ -161,7 +161,7 @@ func (f *findings) pem(path, bundle string) {
 		return
 	}
 	if problem := BundleProblem(bundle); problem != "" {
-		f.errorf(path, "give certificates in PEM form, -----BEGIN CERTIFICATE-----", "%s", problem)
+		f.errorf(path, "use PEM certificates (-----BEGIN CERTIFICATE-----)", "%s", problem)
 	}
 }
 
@@ -174,18 +174,18 @@ func BundleProblem(bundle string) string {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return "has a " + block.Type + " block: only certificates may be in a bundle"
+			return "contains a " + block.Type + " block; a bundle can contain only certificates"
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return "has a certificate that cannot be parsed: " + err.Error()
+			return "contains a certificate that cannot be parsed: " + err.Error()
 		}
 		found++
 	}
 	if found == 0 {
-		return "has no PEM certificate"
+		return "contains no PEM certificate"
 	}
 	if strings.TrimSpace(string(rest)) != "" {
-		return "has text after the last certificate that is not a certificate"
+		return "contains other text after the last certificate"
 	}
 	return ""
 }
@@ -196,10 +196,10 @@ var preflightName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`)
 func (f *findings) names(c *KubeOneCluster) {
 	for i, name := range c.Preflight.IgnoreErrors {
 		if at := Item("preflight.ignoreErrors", i); !preflightName.MatchString(name) {
-			f.errorf(at, "name a check as kubeadm prints it, such as SystemVerification or Port-10250",
+			f.errorf(at, "use a name that kubeadm prints, such as SystemVerification or Port-10250",
 				"%q is not the name of a preflight check", name)
 		} else if strings.EqualFold(name, "all") {
-			f.errorf(at, "name the checks that may fail one by one", "all checks cannot be ignored")
+			f.errorf(at, "list the checks to ignore", "ignoring all checks is not supported")
 		}
 	}
 	for i, w := range c.DynamicWorkers {
@@ -210,7 +210,7 @@ func (f *findings) names(c *KubeOneCluster) {
 		}
 	}
 	if dns := c.Features.CoreDNS; dns != nil && dns.Replicas != nil && *dns.Replicas < 1 {
-		f.errorf("features.coreDNS.replicas", "without cluster DNS, no Service can be found by its name",
+		f.errorf("features.coreDNS.replicas", "without cluster DNS, Service names cannot be resolved",
 			"%d is less than 1", *dns.Replicas)
 	}
 	if dns := c.Features.CoreDNS; dns != nil {
@@ -226,10 +226,10 @@ func (f *findings) deploymentName(path, name string, before []DynamicWorkerConfi
 	case name == "":
 		f.missing(path, "")
 	case len(validation.IsDNS1123Subdomain(name)) > 0 || len(validation.IsValidLabelValue(name)) > 0:
-		f.errorf(path, "use 63 lower-case letters, digits, dashes and dots at most",
-			"%q cannot be the name of a MachineDeployment", name)
+		f.errorf(path, "use at most 63 lowercase letters, digits, dashes and dots",
+			"%q is not a valid MachineDeployment name", name)
 	case slices.ContainsFunc(before, func(o DynamicWorkerConfig) bool { return o.Name == name }):
-		f.errorf(path, "", "%q is already the name of another one", name)
+		f.errorf(path, "", "%q is already used by another entry", name)
 	}
 }
 
@@ -255,13 +255,13 @@ func (f *findings) addons(c *KubeOneCluster) {
 		at := Item("helmReleases", i)
 		f.duration(at+".timeout", r.Timeout)
 		if r.Chart == "" && r.ChartURL == "" {
-			f.missing(at+".chart", "name a chart, or set chartURL")
+			f.missing(at+".chart", "set chart or chartURL")
 		}
 		if r.Namespace == "" {
 			f.missing(at+".namespace", "")
 		}
 		if r.ChartURL != "" && r.ReleaseName == "" {
-			f.missing(at+".releaseName", "a chart from a URL has no name to use")
+			f.missing(at+".releaseName", "a chart from a URL has no default release name")
 		}
 	}
 }

@@ -17,22 +17,23 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 	p := c.CloudProvider
 	switch chosen := p.Providers(); {
 	case len(chosen) == 0:
-		f.missing(path, "write cloudProvider: {none: {}} for hosts on no cloud")
+		f.missing(path, "for hosts without a cloud provider, write cloudProvider: {none: {}}")
 	case len(chosen) > 1:
-		f.errorf(path, "keep one of them", "has %d providers: %s", len(chosen), strings.Join(chosen, ", "))
+		f.errorf(path, "keep one of them", "sets %d providers (%s); only one is allowed", len(chosen),
+			strings.Join(chosen, ", "))
 	}
 	if p.None != nil && c.MachineController != nil && isFalse(c.MachineController.Deploy) {
 		for i := range c.DynamicWorkers {
-			f.warnf(Item("dynamicWorkers", i), "kubeone config machinedeployments prints it, for kubectl apply -f -",
-				"apply skips it: machineController.deploy is false")
+			f.warnf(Item("dynamicWorkers", i), "create it with kubeone config machinedeployments | kubectl apply -f -",
+				"apply does not create it, because machineController.deploy is false")
 		}
 	}
 	if p.None != nil && c.OperatingSystemManager != nil && !isOff(c.OperatingSystemManager.Deploy) {
 		f.errorf("operatingSystemManager", "set deploy: false, or remove it",
-			"has nothing to manage without a cloud provider")
+			"has no effect without a cloud provider")
 	}
 	if p.CSIConfig != "" && p.Vsphere == nil {
-		f.errorf(path+".csiConfig", "remove it", "is for vsphere only")
+		f.errorf(path+".csiConfig", "remove it", "is supported only for vsphere")
 	}
 }
 

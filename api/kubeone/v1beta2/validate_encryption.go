@@ -9,7 +9,7 @@ func (f *findings) encryption(c *KubeOneCluster) {
 		return
 	}
 	if _, own := p.APIServer.Flags[flag]; own {
-		f.errorf("controlPlaneComponents.apiServer.flags."+flag, "keep one of the two",
-			"names your own configuration, but features.encryptionProviders creates one")
+		f.errorf("controlPlaneComponents.apiServer.flags."+flag, "keep one of them",
+			"names a configuration file, but features.encryptionProviders generates one")
 	}
 }

@@ -44,7 +44,7 @@ func (f *Features) setDefaults() {
 func (f *findings) features(c Features) {
 	const path = "features"
 	if on(c.PodSecurityPolicy) {
-		f.errorf(path+".podSecurityPolicy.enable", "use Pod Security Admission: labels of namespaces",
+		f.errorf(path+".podSecurityPolicy.enable", "use Pod Security Admission, which is set with namespace labels",
 			"Kubernetes 1.25 removed PodSecurityPolicy")
 	}
 	if on(c.DynamicAuditLog) {
@@ -60,8 +60,8 @@ func (f *findings) features(c Features) {
 		f.auditWebhook(path+".webhookAuditLog.config", w.Config)
 		if a := c.StaticAuditLog; a != nil && a.Enable && a.Config.Policy != "" && w.Config.Policy != "" &&
 			strings.TrimSpace(a.Config.Policy) != strings.TrimSpace(w.Config.Policy) {
-			f.errorf(path+".webhookAuditLog.config.policy", "name the same policy in both",
-				"differs from the policy of staticAuditLog; an API server has only one")
+			f.errorf(path+".webhookAuditLog.config.policy", "use the same policy in both",
+				"differs from the policy in staticAuditLog; the API server supports only one policy")
 		}
 	}
 	if o := c.OpenIDConnect; o != nil && o.Enable {
@@ -70,10 +70,10 @@ func (f *findings) features(c Features) {
 	if a := c.AuthenticationConfiguration; a != nil && a.Enable {
 		at := path + ".authenticationConfiguration"
 		if a.Config.Configuration == "" {
-			f.missing(at+".config.configFilePath", "name an AuthenticationConfiguration")
+			f.missing(at+".config.configFilePath", "name a file with an AuthenticationConfiguration")
 		}
 		if c.OpenIDConnect != nil && c.OpenIDConnect.Enable {
-			f.errorf(at+".enable", "move the provider to the AuthenticationConfiguration, and disable openidConnect",
+			f.errorf(at+".enable", "move the provider to the AuthenticationConfiguration and disable openidConnect",
 				"cannot be set together with features.openidConnect")
 		}
 	}
@@ -83,7 +83,7 @@ func on(s *Switch) bool { return s != nil && s.Enable }
 
 func (f *findings) admission(path string, p *AdmissionPlugin) {
 	if p != nil && p.Enable && p.Config.Configuration == "" {
-		f.missing(path+".config.configFilePath", "name the plugin's configuration")
+		f.missing(path+".config.configFilePath", "name the configuration file of the plugin")
 	}
 }
 
@@ -98,7 +98,7 @@ func (f *findings) auditLog(at string, c StaticAuditLogConfig) {
 		f.notNegative(at+"."+number.name, number.value)
 	}
 	if why := badLogPath(c.LogPath); why != "" {
-		f.errorf(at+".logPath", "write a path such as "+DefaultAuditLogPath, "%q %s", c.LogPath, why)
+		f.errorf(at+".logPath", "use a path such as "+DefaultAuditLogPath, "%q %s", c.LogPath, why)
 	}
 }
 
@@ -116,9 +116,9 @@ func badLogPath(file string) string {
 	case !path.IsAbs(file):
 		return "is not an absolute path"
 	case path.Clean(file) != file || strings.ContainsFunc(file, unusualInPath):
-		return "is not a plain path of letters, digits, dots, dashes and underscores"
+		return "contains characters other than letters, digits, dots, dashes and underscores"
 	case strings.Count(dir, "/") < 2 || slices.Contains([]string{"/var/log", "/var/lib"}, dir):
-		return "needs a directory of its own: the API server would get all of " + dir
+		return "is not in a separate directory, so the API server would get access to all of " + dir
 	}
 	for _, other := range []string{
 		"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt/cni", "/opt/kubeone", "/proc", "/root", "/run",
@@ -127,7 +127,7 @@ func badLogPath(file string) string {
 		"/var/run",
 	} {
 		if dir == other || strings.HasPrefix(dir, other+"/") {
-			return "is in " + other + ", which other programs use"
+			return "is in " + other + ", which is used by other programs"
 		}
 	}
 	return ""
@@ -142,16 +142,16 @@ func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
 		f.missing(at+".policyFilePath", "name an audit policy")
 	}
 	if c.Kubeconfig == "" && c.KubeconfigDigest == "" {
-		f.missing(at+".configFilePath", "name a kubeconfig with the server's address")
+		f.missing(at+".configFilePath", "name a kubeconfig file with the address of the audit server")
 	}
 	if raw, err := hex.DecodeString(c.KubeconfigDigest); c.KubeconfigDigest != "" && (err != nil || len(raw) != 32) {
-		f.errorf(at+".kubeconfigDigest", "remove it: kubeone writes it", "is not a sha256 in hex")
+		f.errorf(at+".kubeconfigDigest", "remove it; kubeone sets it", "is not a hexadecimal SHA-256 digest")
 	}
 	if !slices.Contains([]string{"", "batch", "blocking", "blocking-strict"}, c.Mode) {
-		f.errorf(at+".mode", "use batch, blocking or blocking-strict", "%q is not known", c.Mode)
+		f.errorf(at+".mode", "use batch, blocking or blocking-strict", "%q is not supported", c.Mode)
 	}
 	if c.Version != "" && c.Version != "audit.k8s.io/v1" {
-		f.errorf(at+".version", "use audit.k8s.io/v1", "%q is not known", c.Version)
+		f.errorf(at+".version", "use audit.k8s.io/v1", "%q is not supported", c.Version)
 	}
 	if c.Batch != (WebhookAuditLogBatch{}) && c.Mode != "" && c.Mode != "batch" {
 		f.errorf(at+".batch", "remove it, or use mode batch", "has no effect in mode %s", c.Mode)
@@ -165,12 +165,12 @@ func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
 	f.notNegative(at+".truncate.maxEventSize", c.Truncate.MaxEventSize)
 	if batch, event := cmp.Or(c.Truncate.MaxBatchSize, DefaultAuditBatch),
 		cmp.Or(c.Truncate.MaxEventSize, DefaultAuditEvent); batch > 0 && batch < event {
-		f.errorf(at+".truncate", "a batch must hold at least one event",
-			"maxBatchSize, %d, is less than maxEventSize, %d", batch, event)
+		f.errorf(at+".truncate", "a batch must have room for at least one event",
+			"maxBatchSize (%d) is less than maxEventSize (%d)", batch, event)
 	}
 	if qps := c.Batch.Throttle.QPS; qps != "" {
 		if n, err := strconv.ParseFloat(qps, 32); err != nil || !(n > 0 && n < 1e6) {
-			f.errorf(at+".batch.throttle.QPS", "write a number such as 10 or 0.5",
+			f.errorf(at+".batch.throttle.QPS", "use a number such as 10 or 0.5",
 				"%q is not a number greater than 0", qps)
 		}
 	}
@@ -178,36 +178,36 @@ func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
 
 func (f *findings) openID(at string, c OpenIDConnectConfig) {
 	if c.IssuerURL == "" {
-		f.missing(at+".issuerUrl", "write the URL of the provider")
+		f.missing(at+".issuerUrl", "set the URL of the provider")
 	} else if u, err := url.Parse(c.IssuerURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil ||
 		u.RawQuery != "" || u.Fragment != "" {
-		f.errorf(at+".issuerUrl", "write a URL such as https://id.example.com",
-			"is not a plain URL that begins with https://")
+		f.errorf(at+".issuerUrl", "use a URL such as https://id.example.com",
+			"is not an https:// URL without user, query and fragment")
 	}
 	f.openIDPrefix(at+".usernamePrefix", c.UsernamePrefix)
 	f.openIDPrefix(at+".groupsPrefix", c.GroupsPrefix)
 	if claim, _, ok := strings.Cut(c.RequiredClaim, "="); c.RequiredClaim != "" && (!ok || claim == "") {
-		f.errorf(at+".requiredClaim", "write claim=value", "%q is not a claim and its value", c.RequiredClaim)
+		f.errorf(at+".requiredClaim", "use the form claim=value", "%q is not of the form claim=value", c.RequiredClaim)
 	}
 	for alg := range strings.SplitSeq(c.SigningAlgs, ",") {
 		if !slices.Contains([]string{
 			"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512",
 		}, alg) {
-			f.errorf(at+".signingAlgs", "use RS256, or another algorithm of RFC 7518 that has a public key",
-				"%q is not known", alg)
+			f.errorf(at+".signingAlgs", "use RS256 or another asymmetric algorithm from RFC 7518",
+				"%q is not supported", alg)
 		}
 	}
 	if c.CAFile != "" && !mountedByKubeadm(c.CAFile) {
-		f.errorf(at+".caFile", "put it below /etc/kubernetes/pki on each control-plane host, or beside the manifest",
-			"%q is in no directory that the API server mounts", c.CAFile)
+		f.errorf(at+".caFile", "put it in /etc/kubernetes/pki on each control-plane host, or next to the manifest",
+			"%q is not in a directory that the API server mounts", c.CAFile)
 	}
 	f.pem(at+".ca", c.CA)
 }
 
 func (f *findings) openIDPrefix(at, prefix string) {
 	if strings.HasPrefix(prefix, "system:") {
-		f.errorf(at, "use another one, such as "+DefaultPrefix,
-			"%q would turn the provider's users into the cluster's own", prefix)
+		f.errorf(at, "use another prefix, such as "+DefaultPrefix,
+			"%q would give users of the provider the names of built-in cluster users", prefix)
 	}
 }
 

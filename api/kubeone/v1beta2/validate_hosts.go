@@ -24,8 +24,8 @@ func (f *findings) hosts(c *KubeOneCluster) {
 		f.host(Item(controlPlanePath, i), h, c.KubeletConfig, taken)
 		if h.Versions != (HostVersions{}) {
 			f.errorf(Item(controlPlanePath, i)+".versions",
-				"remove it; versions.kubernetes is for the whole control plane",
-				"a control-plane host has the cluster's versions")
+				"remove it; versions.kubernetes applies to the whole control plane",
+				"control-plane hosts always use the cluster version")
 		}
 	}
 	for i, h := range c.StaticWorkers.Hosts {
@@ -40,17 +40,17 @@ func (f *findings) hosts(c *KubeOneCluster) {
 func (f *findings) controlPlane(c *KubeOneCluster) {
 	hosts := c.ControlPlane.Hosts
 	if len(hosts) == 0 && len(c.ControlPlane.NodeSets) == 0 {
-		f.missing(controlPlanePath, "name at least one host; three are highly available")
+		f.missing(controlPlanePath, "list at least one host; high availability needs three")
 	}
 	if n := len(hosts); n > 0 && n%2 == 0 {
 		f.warnf(controlPlanePath, fmt.Sprintf("use %d or %d", n-1, n+1),
-			"%d control-plane hosts survive the loss of no more hosts than %d do: etcd needs a majority", n, n-1)
+			"%d control-plane hosts tolerate no more failures than %d, because etcd needs a majority", n, n-1)
 	}
 	leader := -1
 	for i, h := range hosts {
 		switch {
 		case h.IsLeader && leader >= 0:
-			f.errorf(Item(controlPlanePath, i)+".isLeader", "mark one host only", "%s is the leader already",
+			f.errorf(Item(controlPlanePath, i)+".isLeader", "mark only one host as leader", "%s is already the leader",
 				Item(controlPlanePath, leader))
 		case h.IsLeader:
 			leader = i
@@ -62,7 +62,7 @@ func (f *findings) controlPlane(c *KubeOneCluster) {
 // host adds its own.
 func (f *findings) host(path string, h HostConfig, kubelet KubeletConfig, taken map[string]string) {
 	if h.PublicAddress == "" {
-		f.missing(path+".publicAddress", "give the host's address for SSH")
+		f.missing(path+".publicAddress", "set the address for SSH")
 	} else {
 		f.address(path+".publicAddress", h.PublicAddress)
 		f.unique(path, "publicAddress", h.PublicAddress, taken)
@@ -75,7 +75,7 @@ func (f *findings) host(path string, h HostConfig, kubelet KubeletConfig, taken 
 	for i, a := range h.IPv6Addresses {
 		at := Item(path+".ipv6Addresses", i)
 		if ip, err := netip.ParseAddr(a); err != nil || !ip.Is6() || ip.Is4In6() {
-			f.errorf(at, "", "%q is not an IPv6 address", a)
+			f.errorf(at, "", "%q is not a valid IPv6 address", a)
 		} else if a != h.PublicAddress && a != h.PrivateAddress {
 			f.unique(path, fmt.Sprintf("ipv6Addresses[%d]", i), a, taken)
 		}
@@ -98,7 +98,7 @@ func (f *findings) unique(path, field, value string, taken map[string]string) {
 	}
 	if other, ok := taken[key]; ok {
 		if hostOf(other) != path {
-			f.errorf(path+"."+field, "every host needs an ID, addresses and a hostname of its own", "%q is already %s",
+			f.errorf(path+"."+field, "IDs, addresses and hostnames must be unique", "%q is already used by %s",
 				value, other)
 		}
 		return
@@ -116,12 +116,14 @@ func (f *findings) hostname(path string, h HostConfig, taken map[string]string) 
 		return
 	}
 	if len(validation.IsDNS1123Subdomain(h.Hostname)) > 0 {
-		f.errorf(path+".hostname", "use letters, digits, dashes and dots", "%q cannot be a node's name", h.Hostname)
+		f.errorf(path+".hostname", "use lowercase letters, digits, dashes and dots", "%q is not a valid Node name",
+			h.Hostname)
 		return
 	}
 	// It is also the Node's label kubernetes.io/hostname.
 	if len(h.Hostname) > validation.LabelValueMaxLength {
-		f.errorf(path+".hostname", "", "%q is too long for a node's name: %d characters, at most %d", h.Hostname,
+		f.errorf(path+".hostname", "", "%q is too long for a Node name: it has %d characters, and the maximum is %d",
+			h.Hostname,
 			len(h.Hostname), validation.LabelValueMaxLength)
 		return
 	}
@@ -134,7 +136,7 @@ func (f *findings) id(path string, h HostConfig, taken map[string]string) {
 		return
 	}
 	if len(validation.IsValidLabelValue(h.ID)) > 0 {
-		f.errorf(path+".id", "63 letters, digits, '-', '_' and '.' at most", "%q cannot be a host's ID", h.ID)
+		f.errorf(path+".id", "use at most 63 letters, digits, '-', '_' and '.'", "%q is not a valid host ID", h.ID)
 		return
 	}
 	f.unique(path, "id", h.ID, taken)
@@ -142,7 +144,7 @@ func (f *findings) id(path string, h HostConfig, taken map[string]string) {
 
 func (f *findings) operatingSystem(path, name string) {
 	if name != "" && !slices.Contains(distro.ManifestNames(), name) {
-		f.errorf(path, "use one of "+strings.Join(distro.ManifestNames(), ", ")+", or leave it out",
+		f.errorf(path, "use one of: "+strings.Join(distro.ManifestNames(), ", ")+", or omit it",
 			"%q is not a supported operating system", name)
 	}
 }
@@ -151,7 +153,7 @@ func (f *findings) operatingSystem(path, name string) {
 func (f *findings) address(path, a string) {
 	if ip, err := netip.ParseAddr(a); err == nil {
 		if ip.IsUnspecified() || ip.IsMulticast() {
-			f.errorf(path, "", "%s is not the address of one machine", a)
+			f.errorf(path, "", "%s is not the address of a single machine", a)
 		}
 		return
 	}
@@ -172,8 +174,8 @@ func (f *findings) nodeAddress(path string, h HostConfig) {
 	if h.PrivateAddress == h.PublicAddress {
 		field = "publicAddress" // privateAddress has its default
 	}
-	f.errorf(path+"."+field, "write the host's IP address into privateAddress; publicAddress may stay a name",
-		"%q is a DNS name, and kubeadm, etcd and the kubelet need the host's IP address", h.PrivateAddress)
+	f.errorf(path+"."+field, "set privateAddress to the IP address of the host; publicAddress can be a name",
+		"%q is a DNS name, but kubeadm, etcd and the kubelet need an IP address", h.PrivateAddress)
 }
 
 // isDNSName reports whether a lower-case text is a DNS name. A misspelt IPv4 address is not.
@@ -190,13 +192,13 @@ func addressHint(a string) string {
 	host, _, hasPort := strings.Cut(a, ":")
 	switch {
 	case strings.Contains(a, "@"):
-		return "the user goes into sshUsername"
+		return "move the user to sshUsername"
 	case strings.Contains(a, "://"):
-		return "write the host only, without a scheme"
+		return "remove the scheme"
 	case strings.Contains(a, "/"):
-		return "write the address only, without a prefix length or path"
+		return "remove the prefix length or path"
 	case hasPort && !strings.Contains(host, "["):
-		return "write the address only; the port goes into a field of its own"
+		return "remove the port; it has a separate field"
 	}
 	return ""
 }

@@ -18,7 +18,7 @@ func (f *findings) imageName(path, image string) {
 		return
 	}
 	if _, err := name.ParseReference(image); err != nil {
-		f.errorf(path, "write it as in registry.k8s.io/pause:3.10.1", "%q is not the name of an image", image)
+		f.errorf(path, "use a name such as registry.k8s.io/pause:3.10.1", "%q is not a valid image name", image)
 	}
 }
 
@@ -36,19 +36,19 @@ func (f *findings) imageRepository(path, example, repository string) {
 	_, port, _ := strings.Cut(host[strings.LastIndex(host, "]")+1:], ":")
 	switch number, _ := strconv.Atoi(port); {
 	case strings.Contains(repository, "://"):
-		f.errorf(path, hint, "has a scheme; image names have none")
+		f.errorf(path, hint, "contains a scheme, which image names do not have")
 	case strings.Contains(repository, "@"):
-		f.errorf(path, hint, "has an @; write no user and no digest")
+		f.errorf(path, hint, "contains an @; user names and digests are not allowed here")
 	case strings.Contains(below, ":"):
-		f.errorf(path, hint, "has a tag; the Kubernetes version determines it")
+		f.errorf(path, hint, "contains a tag; the tag depends on the Kubernetes version")
 	case len(repository) > longestRepository || !registryHost(host) || number > lastPort ||
 		hasPath && !pathForm.MatchString(below):
-		f.errorf(path, hint, "is not a repository of images")
+		f.errorf(path, hint, "is not a valid image repository")
 	case host != "localhost" && !strings.ContainsAny(host, ".:"):
-		f.errorf(path, hint, "names no registry: a host without a dot or a port is part of a path on docker.io")
+		f.errorf(path, hint, "does not name a registry; a name without a dot or a port is a path on docker.io")
 	case host == "docker.io" && !hasPath:
-		f.errorf(path, "write docker.io/USER", "names no user of docker.io, so it means docker.io/library")
+		f.errorf(path, "write docker.io/USER", "does not name a docker.io user, so it means docker.io/library")
 	case host == "index.docker.io":
-		f.errorf(path, "write docker.io/USER", "is docker.io by a name that hosts do not use")
+		f.errorf(path, "write docker.io/USER", "is an alias of docker.io that hosts do not use")
 	}
 }

@@ -36,10 +36,10 @@ func (f *findings) kubelet(path string, k, below KubeletConfig) {
 	f.reservations(path+".kubeReserved", k.KubeReserved)
 	f.evictions(path+".evictionHard", k.EvictionHard)
 	if k.MaxPods != nil && *k.MaxPods <= 0 {
-		f.errorf(path+".maxPods", "", "%d is too few: a node runs at least one pod", *k.MaxPods)
+		f.errorf(path+".maxPods", "", "%d is too low: a node must be able to run at least one pod", *k.MaxPods)
 	}
 	if k.PodPidsLimit != nil && *k.PodPidsLimit != -1 && *k.PodPidsLimit <= 0 {
-		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too few: a pod has at least one process",
+		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too low: a pod has at least one process",
 			*k.PodPidsLimit)
 	}
 	f.percent(path+".imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
@@ -66,7 +66,8 @@ func (f *findings) thresholds(path string, k, below KubeletConfig) {
 	case k.ImageGCLowThresholdPercent == nil:
 		at = path + ".imageGCHighThresholdPercent"
 	}
-	f.errorf(at, "the kubelet's defaults are 85 and 80", "the low threshold, %d, is not below the high one, %d", low, high)
+	f.errorf(at, "the kubelet defaults are 85 and 80", "the low threshold (%d) is not lower than the high threshold (%d)",
+		low, high)
 }
 
 // ages compares the ages of image removal if k sets one of them. 0s means the kubelet's default.
@@ -85,13 +86,13 @@ func (f *findings) ages(path string, k, below KubeletConfig) {
 	case k.ImageMaximumGCAge == "":
 		at = path + ".imageMinimumGCAge"
 	}
-	f.errorf(at, "the kubelet's default minimum is "+kubeletMinimumGCAge,
-		"the maximum age, %s, is not above the minimum, %s", most, least)
+	f.errorf(at, "the kubelet default for the minimum age is "+kubeletMinimumGCAge,
+		"the maximum age (%s) is not greater than the minimum age (%s)", most, least)
 }
 
 func (f *findings) percent(path string, p *int32) {
 	if p != nil && (*p < 0 || *p > 100) {
-		f.errorf(path, "", "%d is not a percentage", *p)
+		f.errorf(path, "", "%d is not a percentage from 0 to 100", *p)
 	}
 }
 
@@ -99,11 +100,11 @@ func (f *findings) reservations(path string, amounts map[string]string) {
 	for _, name := range sortedKeys(amounts) {
 		at := Child(path, name)
 		if known := reservedResources(); !slices.Contains(known, name) {
-			f.errorf(at, "use one of "+strings.Join(known, ", "), "%q is not a resource that the kubelet reserves",
+			f.errorf(at, "use one of: "+strings.Join(known, ", "), "%q is not a resource that the kubelet can reserve",
 				name)
 		}
 		if q, err := resource.ParseQuantity(amounts[name]); err != nil || q.Sign() < 0 {
-			f.errorf(at, "write an amount, such as 200m, 300Mi or 1Gi", "%q is not an amount", amounts[name])
+			f.errorf(at, "use an amount such as 200m, 300Mi or 1Gi", "%q is not a valid amount", amounts[name])
 		}
 	}
 }
@@ -112,11 +113,11 @@ func (f *findings) evictions(path string, thresholds map[string]string) {
 	for _, signal := range sortedKeys(thresholds) {
 		at, value := Child(path, signal), thresholds[signal]
 		if known := evictionSignals(); !slices.Contains(known, signal) {
-			f.errorf(at, "use one of "+strings.Join(known, ", "), "%q is not a signal for evictions", signal)
+			f.errorf(at, "use one of: "+strings.Join(known, ", "), "%q is not an eviction signal", signal)
 		}
 		if !isPercent(value) && !isPositiveQuantity(value) {
-			f.errorf(at, "write an amount, such as 300Mi, or a percentage, such as 10%; 0% means no threshold",
-				"%q is neither an amount greater than 0 nor a percentage", value)
+			f.errorf(at, "use an amount such as 300Mi or a percentage such as 10%; 0% disables the threshold",
+				"%q is neither a positive amount nor a percentage", value)
 		}
 	}
 }

@@ -21,15 +21,15 @@ var share = regexp.MustCompile(`^([1-9][0-9]{0,4}|[1-9][0-9]?%|100%)$`)
 
 func (f *findings) upgrade(u UpgradeConfig) {
 	if !share.MatchString(u.MaxUnavailable) {
-		f.errorf("upgrade.maxUnavailable", "write a number of workers, such as 2, or a percentage, such as 25%",
-			"%q is neither a number from 1 up nor a percentage up to 100%%", u.MaxUnavailable)
+		f.errorf("upgrade.maxUnavailable", "use a number of workers such as 2, or a percentage such as 25%",
+			"%q is neither a positive number nor a percentage up to 100%%", u.MaxUnavailable)
 	}
 	if u.MaxParallel < 0 {
 		f.errorf("upgrade.maxParallel", "0 means as many as maxUnavailable allows", "%d is less than 0", u.MaxParallel)
 	}
 	f.every("upgrade.drain.timeout", u.Drain.Timeout, time.Second, time.Second)
 	if actions := []string{DrainStop, DrainSkip, DrainForce}; !slices.Contains(actions, u.Drain.OnTimeout) {
-		f.errorf("upgrade.drain.onTimeout", "use one of "+strings.Join(actions, ", "), "%q is not known",
+		f.errorf("upgrade.drain.onTimeout", "use one of: "+strings.Join(actions, ", "), "%q is not supported",
 			u.Drain.OnTimeout)
 	}
 	if u.Drain.GracePeriod != "" {
@@ -40,7 +40,7 @@ func (f *findings) upgrade(u UpgradeConfig) {
 // hardening accepts "", which means unset.
 func (f *findings) hardening(value string) {
 	if values := []string{HardeningBaseline, HardeningNone}; value != "" && !slices.Contains(values, value) {
-		f.errorf("hardening", "use one of "+strings.Join(values, ", "), "%q is not known", value)
+		f.errorf("hardening", "use one of: "+strings.Join(values, ", "), "%q is not supported", value)
 	}
 }
 
@@ -49,7 +49,7 @@ func (f *findings) hardening(value string) {
 func (f *findings) firewall(value string) {
 	if values := []string{FirewallManage, FirewallDisable, FirewallIgnore}; value != "" &&
 		!slices.Contains(values, value) {
-		f.errorf("firewall", "use one of "+strings.Join(values, ", "), "%q is not known", value)
+		f.errorf("firewall", "use one of: "+strings.Join(values, ", "), "%q is not supported", value)
 	}
 }
 
@@ -62,7 +62,7 @@ func (f *findings) backup(b BackupConfig) {
 		f.every("backup.schedule", b.Schedule, time.Minute, time.Minute)
 	}
 	if *b.Keep < 1 {
-		f.errorf("backup.keep", "to take none, set schedule: 0", "%d is too few: the minimum is 1", *b.Keep)
+		f.errorf("backup.keep", "to disable snapshots, set schedule: 0", "%d is too low: the minimum is 1", *b.Keep)
 	}
 }
 
@@ -71,7 +71,7 @@ func (f *findings) every(path, value string, least, unit time.Duration) {
 	d, err := time.ParseDuration(value)
 	switch {
 	case err != nil || d < 0:
-		f.errorf(path, "write a Go duration, such as 90s, 5m or 6h", "%q is not a duration", value)
+		f.errorf(path, "use a Go duration such as 90s, 5m or 6h", "%q is not a valid duration", value)
 	case d < least:
 		f.errorf(path, "", "%s is too short: the minimum is %s", value, least)
 	case d%unit != 0:
@@ -83,10 +83,10 @@ func (f *findings) recipient(path, recipient string, before []string) {
 	switch {
 	case strings.HasPrefix(strings.ToUpper(recipient), "AGE-SECRET-KEY-"):
 		// Readers of the message must not be able to decrypt backups.
-		f.errorf(path, "create a new key, because others may have read this one, and write the public key that "+
+		f.errorf(path, "create a new key, because others may have read this one, and use the public key that "+
 			"age-keygen -y prints", "is a private key")
 	case !isRecipient(recipient):
-		f.errorf(path, "age-keygen prints it: age1 and 58 characters", "%q is not an age public key, or it is misspelt",
+		f.errorf(path, "use the key that age-keygen prints: age1 and 58 characters", "%q is not a valid age public key",
 			recipient)
 	case slices.Contains(before, recipient):
 		f.errorf(path, "remove one of them", "is listed twice")
@@ -100,8 +100,8 @@ func (f *findings) target(b BackupConfig) {
 		return
 	}
 	if len(b.Recipients) == 0 {
-		f.errorf(path, "set backup.recipients",
-			"needs a recipient: backups are encrypted")
+		f.errorf(path, "add an age public key",
+			"needs backup.recipients, because backups are encrypted")
 	}
 	scheme, _, isURL := strings.Cut(b.Target, "://")
 	if !isURL {
@@ -110,16 +110,16 @@ func (f *findings) target(b BackupConfig) {
 	u, err := url.Parse(b.Target)
 	switch {
 	case scheme != "ssh" && scheme != "s3" || err != nil || u.Host == "":
-		f.errorf(path, "write a folder, ssh://user@host/folder or s3://bucket/prefix", "is not a backup target")
+		f.errorf(path, "use a directory, ssh://user@host/directory or s3://bucket/prefix", "is not a valid backup target")
 	case scheme == "s3" && u.User != nil:
 		f.errorf(path, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "credentials cannot be kept secret here")
 	case u.User != nil && hasPassword(u):
-		f.errorf(path, "let SSH log in with a key", "a password cannot be kept secret here")
+		f.errorf(path, "use an SSH key", "a password cannot be kept secret here")
 	case u.RawQuery != "" || u.Fragment != "":
-		f.errorf(path, "set AWS_ENDPOINT_URL_S3 and AWS_REGION for a store that is not Amazon's",
-			"has settings, which belong in the environment")
+		f.errorf(path, "for a store other than Amazon S3, set AWS_ENDPOINT_URL_S3 and AWS_REGION",
+			"contains settings, which belong in the environment")
 	case scheme == "ssh" && strings.Trim(u.Path, "/") == "":
-		f.errorf(path, "write ssh://user@host/folder", "names no folder on that host")
+		f.errorf(path, "use ssh://user@host/directory", "does not name a directory")
 	}
 }
 

@@ -23,12 +23,12 @@ const (
 	podSubnetPath        = "clusterNetwork.podSubnet"
 	nodeMaskPath         = "clusterNetwork.nodeCIDRMaskSizeIPv4"
 	nodePortRangePath    = "clusterNetwork.nodePortRange"
-	subnetHint           = "write a network, such as 10.244.0.0/16"
+	subnetHint           = "use a subnet such as 10.244.0.0/16"
 	reservedPorts        = 1024
 	lastPort             = 65535
-	overlapHint          = "choose networks that nothing else around the hosts uses"
-	addressInSubnetHint  = "choose another subnet: pods and Services must not hide the hosts"
-	serviceDomainExample = "write a DNS domain, such as cluster.local"
+	overlapHint          = "use subnets that are not used elsewhere in the network of the hosts"
+	addressInSubnetHint  = "use another subnet; pod and Service addresses must not overlap with hosts"
+	serviceDomainExample = "use a DNS domain such as cluster.local"
 )
 
 func (f *findings) network(c *KubeOneCluster) {
@@ -50,7 +50,7 @@ func (f *findings) network(c *KubeOneCluster) {
 		f.errorf(podSubnetPath, overlapHint, "%s overlaps the service subnet, %s", pods, services)
 	}
 	if len(validation.IsDNS1123Subdomain(n.ServiceDomainName)) > 0 {
-		f.errorf("clusterNetwork.serviceDomainName", serviceDomainExample, "%q is not a DNS domain",
+		f.errorf("clusterNetwork.serviceDomainName", serviceDomainExample, "%q is not a valid DNS domain",
 			n.ServiceDomainName)
 	}
 	f.nodePorts(n.NodePortRange)
@@ -64,11 +64,11 @@ func (f *findings) subnet(path, cidr string) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(cidr)
 	switch {
 	case err != nil:
-		f.errorf(path, subnetHint, "%q is not a network", cidr)
+		f.errorf(path, subnetHint, "%q is not a valid subnet", cidr)
 	case !p.Addr().Is4():
-		f.errorf(path, subnetHint, "%q is not an IPv4 network", cidr)
+		f.errorf(path, subnetHint, "%q is not an IPv4 subnet", cidr)
 	case p != p.Masked():
-		f.errorf(path, fmt.Sprintf("did you mean %s?", p.Masked()), "%q is an address in a network, not a network",
+		f.errorf(path, fmt.Sprintf("did you mean %s?", p.Masked()), "%q is an address in a subnet, not a subnet",
 			cidr)
 	default:
 		return p, true
@@ -82,14 +82,14 @@ func (f *findings) nodeMask(c *KubeOneCluster, pods netip.Prefix) {
 	bits := mask - pods.Bits()
 	switch {
 	case mask > narrowestNodeSubnet || bits < 0:
-		f.errorf(nodeMaskPath, "", "/%d must lie from the pod subnet's own /%d to /%d", mask, pods.Bits(),
+		f.errorf(nodeMaskPath, "", "/%d is not between the /%d of the pod subnet and /%d", mask, pods.Bits(),
 			narrowestNodeSubnet)
 	case bits > mostNodeBits:
-		f.errorf(nodeMaskPath, fmt.Sprintf("use %d at most, or a smaller pod subnet", pods.Bits()+mostNodeBits),
-			"/%d is more than %d bits longer than the pod subnet's /%d", mask, mostNodeBits, pods.Bits())
+		f.errorf(nodeMaskPath, fmt.Sprintf("use at most %d, or a smaller pod subnet", pods.Bits()+mostNodeBits),
+			"/%d is more than %d bits longer than the /%d of the pod subnet", mask, mostNodeBits, pods.Bits())
 	case 1<<bits < hosts:
 		f.errorf(podSubnetPath, "use a larger pod subnet, or a longer nodeCIDRMaskSizeIPv4",
-			"%s has room for %d nodes with a /%d each, and there are %d hosts", pods, 1<<bits, mask, hosts)
+			"%s has room for %d nodes with a /%d each, but there are %d hosts", pods, 1<<bits, mask, hosts)
 	}
 }
 
@@ -97,7 +97,7 @@ func (f *findings) nodeMask(c *KubeOneCluster, pods netip.Prefix) {
 func (f *findings) outside(c *KubeOneCluster, what string, subnet netip.Prefix) {
 	check := func(at, address string) {
 		if ip, err := netip.ParseAddr(address); err == nil && subnet.Contains(ip.Unmap()) {
-			f.errorf(at, addressInSubnetHint, "%s lies in the %s subnet, %s", address, what, subnet)
+			f.errorf(at, addressInSubnetHint, "%s is in the %s subnet, %s", address, what, subnet)
 		}
 	}
 	each := func(path string, hosts []HostConfig) {
@@ -123,19 +123,19 @@ func (f *findings) nodePorts(r string) {
 	last, err2 := strconv.Atoi(to)
 	switch {
 	case !ok || err1 != nil || err2 != nil:
-		f.errorf(nodePortRangePath, "write two ports, such as 30000-32767", "%q is not a range of ports", r)
+		f.errorf(nodePortRangePath, "use two ports, such as 30000-32767", "%q is not a port range", r)
 	case first < 1 || last > lastPort || first > last:
-		f.errorf(nodePortRangePath, "write two ports, the lower one first", "%q is not a range from 1 to %d", r,
+		f.errorf(nodePortRangePath, "use two ports, the lower one first", "%q is not a range between 1 and %d", r,
 			lastPort)
 	case first < reservedPorts:
-		f.warnf(nodePortRangePath, "", "%q has ports below %d, where the hosts' own services listen", r, reservedPorts)
+		f.warnf(nodePortRangePath, "", "%q includes ports below %d, which host services use", r, reservedPorts)
 	}
 	if err1 != nil || err2 != nil {
 		return
 	}
 	own := slices.DeleteFunc(componentPorts(), func(port int) bool { return port < first || port > last })
 	if len(own) > 0 {
-		f.warnf(nodePortRangePath, "a Service with one of them as its node port takes the component's connections",
+		f.warnf(nodePortRangePath, "a Service with such a node port would receive the connections of the component",
 			"%q includes ports of Kubernetes components: %s", r, strings.Trim(fmt.Sprint(own), "[]"))
 	}
 }
@@ -153,8 +153,8 @@ func (f *findings) ipFamily(c *KubeOneCluster) {
 	each := func(path string, hosts []HostConfig) {
 		for i, h := range hosts {
 			if ip, err := netip.ParseAddr(h.PrivateAddress); err == nil && ip.Is6() && !ip.Is4In6() {
-				f.errorf(Item(path, i)+".privateAddress", "give the host's IPv4 address here",
-					"%s is an IPv6 address, and the cluster's nodes need IPv4 ones", h.PrivateAddress)
+				f.errorf(Item(path, i)+".privateAddress", "set the IPv4 address of the host",
+					"%s is an IPv6 address, but cluster nodes need an IPv4 address", h.PrivateAddress)
 			}
 		}
 	}

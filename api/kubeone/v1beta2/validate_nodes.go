@@ -20,10 +20,10 @@ func (f *findings) taints(path string, taints []Taint) {
 		if t.Key == "" {
 			f.missing(at+".key", "")
 		} else if len(validation.IsQualifiedName(t.Key)) > 0 {
-			f.errorf(at+".key", "", "%q is not a taint's key", t.Key)
+			f.errorf(at+".key", "", "%q is not a valid taint key", t.Key)
 		}
 		if len(validation.IsValidLabelValue(t.Value)) > 0 {
-			f.errorf(at+".value", "", "%q is not a taint's value", t.Value)
+			f.errorf(at+".value", "", "%q is not a valid taint value", t.Value)
 		}
 		f.taintEffect(at+".effect", t.Effect)
 		if id := t.Key + ":" + t.Effect; seen[id] {
@@ -40,7 +40,7 @@ func (f *findings) nodeTaints(path string, taints []Taint) {
 	for i, t := range taints {
 		if t.Key == formerTaintKey {
 			f.errorf(Item(path, i)+".key", "use "+controlPlaneTaintKey,
-				"Kubernetes has no taint %s since 1.25: its own pods do not tolerate it", t.Key)
+				"Kubernetes removed the taint %s in 1.25; its own pods do not tolerate it", t.Key)
 		}
 	}
 }
@@ -67,7 +67,8 @@ func (f *findings) ofMachines(path string, p ProviderSpec) {
 
 func (f *findings) reserved(path, key string, isReserved func(string) bool) {
 	if isReserved(key) {
-		f.warnf(path, "remove it: the cluster refuses a MachineDeployment with it", "%q is reserved: a Machine cannot set it",
+		f.warnf(path, "remove it; the cluster rejects a MachineDeployment that sets it",
+			"%q is reserved and cannot be set by a Machine",
 			key)
 	}
 }
@@ -76,9 +77,9 @@ func (f *findings) taintEffect(path, effect string) {
 	effects := []string{taintEffectNoSchedule, "PreferNoSchedule", "NoExecute"}
 	switch {
 	case effect == "":
-		f.missing(path, "use one of "+strings.Join(effects, ", "))
+		f.missing(path, "use one of: "+strings.Join(effects, ", "))
 	case !slices.Contains(effects, effect):
-		f.errorf(path, "use one of "+strings.Join(effects, ", "), "%q is not a taint's effect", effect)
+		f.errorf(path, "use one of: "+strings.Join(effects, ", "), "%q is not a valid taint effect", effect)
 	}
 }
 
@@ -98,16 +99,15 @@ func (f *findings) labels(path string, labels map[string]string, r removal) {
 		at := Child(path, key)
 		name := f.withoutRemoval(at, key, labels, r)
 		if len(validation.IsQualifiedName(name)) > 0 {
-			f.errorf(at, labelKeyHint, "%q is not the key of a label", name)
+			f.errorf(at, labelKeyHint, "%q is not a valid label key", name)
 		}
 		if len(validation.IsValidLabelValue(labels[key])) > 0 {
-			f.errorf(at, "63 letters, digits, '-', '_' and '.' at most", "%q is not a label's value", labels[key])
+			f.errorf(at, "use at most 63 letters, digits, '-', '_' and '.'", "%q is not a valid label value", labels[key])
 		}
 	}
 }
 
-const labelKeyHint = "write a name of 63 letters, digits, '-', '_' and '.' at most, after a DNS name in lower case " +
-	"and '/' if it has one"
+const labelKeyHint = "use at most 63 letters, digits, '-', '_' and '.', optionally after a lowercase DNS name and '/'"
 
 func (f *findings) annotations(path string, annotations map[string]string, r removal) {
 	size := 0
@@ -115,12 +115,12 @@ func (f *findings) annotations(path string, annotations map[string]string, r rem
 		at := Child(path, key)
 		name := f.withoutRemoval(at, key, annotations, r)
 		if len(validation.IsQualifiedName(strings.ToLower(name))) > 0 {
-			f.errorf(at, "", "%q is not the key of an annotation", name)
+			f.errorf(at, "", "%q is not a valid annotation key", name)
 		}
 		size += len(key) + len(annotations[key])
 	}
 	if size > mostAnnotations {
-		f.errorf(path, "Kubernetes keeps 256 KiB of an object's annotations", "are %d KiB", size>>10)
+		f.errorf(path, "the maximum is 256 KiB", "the annotations have %d KiB", size>>10)
 	}
 }
 

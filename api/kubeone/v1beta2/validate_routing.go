@@ -10,10 +10,11 @@ func (f *findings) cni(n ClusterNetworkConfig) {
 	const path = "clusterNetwork.cni"
 	c := n.CNI
 	if chosen := slices.Sorted(slices.Values(c.chosen())); len(chosen) > 1 {
-		f.errorf(path, "keep one of them", "has %d network plugins: %s", len(chosen), strings.Join(chosen, ", "))
+		f.errorf(path, "keep one of them", "sets %d network plugins (%s); only one is allowed", len(chosen),
+			strings.Join(chosen, ", "))
 	}
 	if c.Canal != nil && c.Canal.MTU < 0 {
-		f.errorf(path+".canal.mtu", "", "%d is not a size in bytes", c.Canal.MTU)
+		f.errorf(path+".canal.mtu", "", "%d is not a valid size in bytes", c.Canal.MTU)
 	}
 	if c.Cilium != nil {
 		f.cilium(path+".cilium", *c.Cilium, n.KubeProxy)
@@ -23,18 +24,18 @@ func (f *findings) cni(n ClusterNetworkConfig) {
 func (f *findings) cilium(path string, c CiliumSpec, k *KubeProxyConfig) {
 	replaces := c.KubeProxyReplacement == "strict" || c.KubeProxyReplacement == "true"
 	if !slices.Contains([]string{"", "strict", "disabled", "true", "false"}, c.KubeProxyReplacement) {
-		f.errorf(path+".kubeProxyReplacement", "use strict or disabled", "%q is not known", c.KubeProxyReplacement)
+		f.errorf(path+".kubeProxyReplacement", "use strict or disabled", "%q is not supported", c.KubeProxyReplacement)
 	}
 	if replaces && !k.SkipInstallation {
 		f.errorf(path+".kubeProxyReplacement", "set clusterNetwork.kubeProxy.skipInstallation",
-			"cilium replaces kube-proxy, which would be installed as well")
+			"cilium replaces kube-proxy, but kube-proxy would be installed too")
 	}
 	if c.EnableGatewayAPI && !replaces {
-		f.errorf(path+".enableGatewayAPI", "set kubeProxyReplacement: strict", "needs cilium in kube-proxy's place")
+		f.errorf(path+".enableGatewayAPI", "set kubeProxyReplacement: strict", "needs cilium as a replacement for kube-proxy")
 	}
 	if c.EnableLocalRedirectPolicy && !replaces {
 		f.errorf(path+".enableLocalRedirectPolicy", "set kubeProxyReplacement: strict",
-			"needs cilium in kube-proxy's place")
+			"needs cilium as a replacement for kube-proxy")
 	}
 }
 
@@ -47,29 +48,29 @@ func (f *findings) kubeProxy(k *KubeProxyConfig) {
 	const path = "clusterNetwork.kubeProxy"
 	modes := named(map[string]bool{"ipvs": k.IPVS != nil, "iptables": k.IPTables != nil, "nftables": k.NFTables != nil})
 	if len(modes) > 1 {
-		f.errorf(path, "keep one of them", "has %d modes: %s", len(modes), strings.Join(modes, ", "))
+		f.errorf(path, "keep one of them", "sets %d modes (%s); only one is allowed", len(modes), strings.Join(modes, ", "))
 	}
 	if k.IPVS != nil {
 		f.ipvs(path+".ipvs", *k.IPVS)
 	}
 	if c := k.Conntrack; c != nil {
 		if *c.MaxPerCore < 0 {
-			f.errorf(path+".conntrack.maxPerCore", "0 leaves the kernel's setting", "%d is less than 0", *c.MaxPerCore)
+			f.errorf(path+".conntrack.maxPerCore", "0 keeps the kernel setting", "%d is less than 0", *c.MaxPerCore)
 		}
 		if *c.Min < 0 {
-			f.errorf(path+".conntrack.min", "0 leaves the kernel's setting", "%d is less than 0", *c.Min)
+			f.errorf(path+".conntrack.min", "0 keeps the kernel setting", "%d is less than 0", *c.Min)
 		}
 	}
 }
 
 func (f *findings) ipvs(path string, v IPVSConfig) {
 	if v.Scheduler != "" && !slices.Contains(ipvsSchedulers(), v.Scheduler) {
-		f.errorf(path+".scheduler", "use one of "+strings.Join(ipvsSchedulers(), ", "), "%q is not a scheduler",
+		f.errorf(path+".scheduler", "use one of: "+strings.Join(ipvsSchedulers(), ", "), "%q is not a supported scheduler",
 			v.Scheduler)
 	}
 	for i, cidr := range v.ExcludeCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
-			f.errorf(Item(path+".excludeCIDRs", i), subnetHint, "%q is not a network", cidr)
+			f.errorf(Item(path+".excludeCIDRs", i), subnetHint, "%q is not a valid subnet", cidr)
 		}
 	}
 	f.duration(path+".tcpTimeout", v.TCPTimeout)

@@ -27,7 +27,7 @@ func (f *findings) containerd(r ContainerRuntimeConfig) {
 		message, hint := RegistryProblem(name)
 		switch other := taken[strings.ToLower(host)]; {
 		case name == "_default":
-			f.errorf(at, `use "*" for all other registries`, "is containerd's own name for this")
+			f.errorf(at, `use "*" for all other registries`, "is the name that containerd uses for all other registries")
 		case other != "":
 			f.errorf(at, "merge them", "is the same registry as %q", other)
 		case name != "*" && message != "":
@@ -54,10 +54,10 @@ func (f *findings) mirror(path, mirror string) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		f.errorf(path, "write a URL or a host name, such as https://mirror.example.com",
+		f.errorf(path, "use a URL or a host name, such as https://mirror.example.com",
 			"is neither a URL nor a host name")
 	case u.User != nil:
-		f.errorf(path, "put them into auth", "has a user and password")
+		f.errorf(path, "move them to auth", "contains a user and password")
 	}
 }
 
@@ -87,16 +87,16 @@ func (f *findings) component(path string, c *ControlPlaneComponentConfig) {
 		at := Child(path+".flags", flag)
 		switch {
 		case strings.TrimLeft(flag, "-") == "feature-gates":
-			f.errorf(at, "use featureGates", "feature gates are not set here")
+			f.errorf(at, "use featureGates", "feature gates cannot be set here")
 		case !flagForm.MatchString(flag):
-			f.errorf(at, "write the flag's name without dashes before it, and its value after a colon",
-				"%q is not the name of a flag", flag)
+			f.errorf(at, "write the flag name without leading dashes, and its value after a colon",
+				"%q is not a valid flag name", flag)
 		}
 	}
 	for _, gate := range sortedKeys(c.FeatureGates) {
 		if !gateForm.MatchString(gate) {
-			f.errorf(Child(path+".featureGates", gate), "write the gate's name, and true or false after a colon",
-				"%q is not the name of a feature gate", gate)
+			f.errorf(Child(path+".featureGates", gate), "write the name of the feature gate, and true or false after a colon",
+				"%q is not a valid feature gate name", gate)
 		}
 	}
 }
@@ -106,15 +106,15 @@ const smallestQuota = 2 << 30
 
 func (f *findings) etcd(path string, e EtcdConfig) {
 	if e.QuotaBackendBytes != 0 && e.QuotaBackendBytes < smallestQuota {
-		f.errorf(path+".quotaBackendBytes", "", "%d is less than etcd's default, 2 GiB (%d)",
+		f.errorf(path+".quotaBackendBytes", "", "%d is less than the etcd default of 2 GiB (%d)",
 			e.QuotaBackendBytes, smallestQuota)
 	}
 	if !slices.Contains([]string{"", "periodic", "revision"}, e.AutoCompactionMode) {
-		f.errorf(path+".autoCompactionMode", "use periodic or revision", "%q is not known", e.AutoCompactionMode)
+		f.errorf(path+".autoCompactionMode", "use periodic or revision", "%q is not supported", e.AutoCompactionMode)
 	}
 	if r := e.AutoCompactionRetention; r != "" && !isRetention(r, e.AutoCompactionMode) {
-		f.errorf(path+".autoCompactionRetention", "write a duration, such as 8h; with mode revision a number",
-			"%q is not a retention", r)
+		f.errorf(path+".autoCompactionRetention", "use a duration such as 8h, or a number in mode revision",
+			"%q is not a valid retention", r)
 	}
 }
 
@@ -135,9 +135,9 @@ func (f *findings) cipherSuites(t TLSCipherSuites) {
 		for i, name := range names {
 			if safe, ok := known[name]; ok && !safe {
 				f.warnf(Item(path, i), "remove it, unless an old client needs it",
-					"%s is known to be weak", name)
+					"%s is a weak cipher suite", name)
 			} else if !ok {
-				f.errorf(Item(path, i), "the names are those of Go's crypto/tls, such as "+
+				f.errorf(Item(path, i), "use a name from Go's crypto/tls, such as "+
 					"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "%q is not a cipher suite", name)
 			}
 		}

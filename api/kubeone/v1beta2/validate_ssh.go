@@ -42,7 +42,7 @@ func (f *findings) hostKey(path, key string) {
 		return
 	}
 	if _, err := HostKey(key); err != nil {
-		f.errorf(path, "give the second column of /etc/ssh/ssh_host_ed25519_key.pub", "is not an SSH public key: %v",
+		f.errorf(path, "use the second column of /etc/ssh/ssh_host_ed25519_key.pub", "is not a valid SSH public key: %v",
 			err)
 	}
 }
@@ -63,7 +63,7 @@ func HostKey(key string) (string, error) {
 	}
 	parsed, _, _, _, err := ssh.ParseAuthorizedKey(data)
 	if err != nil {
-		return "", errors.New("the base64 text holds no key")
+		return "", errors.New("the base64 text is not a key")
 	}
 	return base64.StdEncoding.EncodeToString(parsed.Marshal()), nil
 }

@@ -23,7 +23,7 @@ func SupportedVersions() string {
 // version checks a mandatory Kubernetes version, and reports whether kubeone can install it.
 func (f *findings) version(path, v string) bool {
 	if v == "" {
-		f.missing(path, fmt.Sprintf("name a version from %s, such as 1.%d.0", SupportedVersions(), NewestMinor))
+		f.missing(path, fmt.Sprintf("use a version from %s, such as 1.%d.0", SupportedVersions(), NewestMinor))
 		return false
 	}
 	parsed, ok := f.semantic(path, v, "1.36.3")
@@ -32,11 +32,11 @@ func (f *findings) version(path, v string) bool {
 	}
 	switch {
 	case parsed.Major() != 1 || parsed.Minor() < OldestMinor || parsed.Minor() > NewestMinor:
-		f.errorf(path, "", "Kubernetes %s is not supported: this version of kubeone installs %s", v,
+		f.errorf(path, "", "Kubernetes %s is not supported; this version of kubeone supports %s", v,
 			SupportedVersions())
 	case strings.Contains(v, "-eks-") || parsed.BuildMetadata() != "":
-		f.errorf(path, "name the release without the vendor's suffix",
-			"%q is a vendor's build: only official releases of Kubernetes can be installed", v)
+		f.errorf(path, "use the version without the vendor suffix",
+			"%q is a vendor build; only official releases of Kubernetes can be installed", v)
 	default:
 		return true
 	}
@@ -46,7 +46,7 @@ func (f *findings) version(path, v string) bool {
 func (f *findings) semantic(path, v, example string) (*version.Version, bool) {
 	parsed, err := version.ParseSemantic(v)
 	if err != nil {
-		f.errorf(path, "write all three numbers, such as "+example, "%q is not a semantic version", v)
+		f.errorf(path, "use all three numbers, such as "+example, "%q is not a semantic version", v)
 	}
 	return parsed, err == nil
 }
@@ -68,8 +68,8 @@ func (f *findings) hostVersions(path string, v HostVersions, cluster string) {
 	switch {
 	case !ok:
 	case parsed.BuildMetadata() != "":
-		f.errorf(path+".containerd", "name the release without the vendor's suffix",
-			"%q is a vendor's build: only official releases of containerd can be installed", v.Containerd)
+		f.errorf(path+".containerd", "use the version without the vendor suffix",
+			"%q is a vendor build; only official releases of containerd can be installed", v.Containerd)
 	default:
 		if hint := skew.SupportedContainerd(kubelet); hint != "" && skew.Containerd(kubelet, v.Containerd) != nil {
 			f.errorf(path+".containerd", "use "+hint, "kubelet %s does not work with containerd %s", kubelet,
@@ -86,9 +86,9 @@ func (f *findings) lagging(path, kubelet, cluster string) {
 		return // the mistake is reported for versions.kubernetes
 	}
 	if c.LessThan(k) {
-		f.errorf(path, "upgrade the cluster first: versions.kubernetes",
+		f.errorf(path, "upgrade the cluster first (versions.kubernetes)",
 			"kubelet %s is newer than versions.kubernetes %s", kubelet, cluster)
 	} else if err := skew.Allowed(cluster, kubelet); err != nil {
-		f.errorf(path, "name a newer one", "%v", err)
+		f.errorf(path, "use a newer version", "%v", err)
 	}
 }
