@@ -29,16 +29,16 @@ var upstreamGaps = []upstreamGap{
 		"`-v` prints more details; `-o json` and `--log-file FILE` are for programs. `-l` of `apply` is " +
 			"`--selector`"},
 	{"before its name", "-v, --verbose",
-		"write it after the command: `kubeone apply -v`"},
+		"put it after the command: `kubeone apply -v`"},
 	{"completion bash, completion fish, completion zsh, config print, version", "-m, --manifest, -t, " +
 		"--tfjson, -c, --credentials, -v, --verbose",
 		"these commands read no manifest"},
 	{"apply", "-b, --backup",
-		"`kubeone backup`, which also includes etcd and is encrypted"},
+		"use `kubeone backup`, which also includes etcd and is encrypted"},
 	{"apply", "--no-init",
 		"kubeone does not install binaries alone; `kubeone plan --scripts DIR` writes the script of each host"},
 	{"apply", "--force-install",
-		"kubeone always installs the manifest's versions, whatever packages a host has"},
+		"kubeone always installs the versions in the manifest, regardless of the packages on a host"},
 	{"apply", "--create-machine-deployments",
 		"`apply` creates those of `dynamicWorkers` if it deploys the controllers; otherwise use `kubeone config " +
 			"machinedeployments` with `kubectl apply -f -`"},
@@ -46,7 +46,7 @@ var upstreamGaps = []upstreamGap{
 		"the kubelet removes unused images: `imageGCHighThresholdPercent` and `imageGCLowThresholdPercent` in the" +
 			" [manifest](manifest.md)"},
 	{"reset", "--destroy-workers",
-		"hosts of Machines are always returned first, unless `--abandon-machines` is given"},
+		"Machine hosts are always returned to the pool first, unless you use `--abandon-machines`"},
 	{"reset", "--remove-volumes, --remove-lb-services",
 		"kubeone calls no cloud API; first delete the objects in the cluster that create volumes or load " +
 			"balancers"},
@@ -68,11 +68,11 @@ var upstreamGaps = []upstreamGap{
 	{"config images list", "",
 		"`kubeone bundle inspect FILE` lists the images of a bundle"},
 	{"mirror-images", "",
-		"a [bundle](bundle.md) needs no registry; fill your own registry with any image-copying tool"},
+		"use a [bundle](bundle.md), which needs no registry; to fill a registry, use an image-copying tool"},
 	{"addons list", "",
 		"addons in the manifest are not supported; `kubeone plan` reports them"},
 	{"init", "",
-		"`kubeone config print` prints an example manifest; Terraform files are yours to write"},
+		"use `kubeone config print` for an example manifest; Terraform files are not generated"},
 	{"local", "",
 		"use a manifest with one control-plane host, reached over SSH"},
 	{"proxy", "",
