@@ -31,7 +31,7 @@ type Addon struct {
 func Render(want desired.Cluster) ([]Addon, error) {
 	var out []Addon
 	if plugin, ok := plugins.Find(want.Network.CNI.Name); ok {
-		addon, err := ofPlugin(plugin, want)
+		addon, err := newPluginAddon(plugin, want)
 		if err != nil {
 			return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
 		}
@@ -40,14 +40,14 @@ func Render(want desired.Cluster) ([]Addon, error) {
 		}
 	}
 	if budget := want.Network.DNS.Budget; budget != nil && *budget {
-		addon, err := dnsBudget()
+		addon, err := newDNSBudgetAddon()
 		if err != nil {
 			return nil, fmt.Errorf("addon %s: %w", desired.DNSBudgetAddon, err)
 		}
 		out = append(out, addon)
 	}
 	if want.Controllers != nil {
-		addon, err := controllersAddon(want)
+		addon, err := newControllersAddon(want)
 		if err != nil {
 			return nil, fmt.Errorf("addon %s: %w", desired.ControllersAddon, err)
 		}
@@ -56,8 +56,8 @@ func Render(want desired.Cluster) ([]Addon, error) {
 	return out, nil
 }
 
-// ofPlugin returns a network plugin as an addon, without objects if another tool deploys it.
-func ofPlugin(plugin network.Plugin, want desired.Cluster) (Addon, error) {
+// newPluginAddon returns a network plugin as an addon, without objects if another tool deploys it.
+func newPluginAddon(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 	objects, err := plugin.Objects(want)
 	if err != nil || len(objects) == 0 {
 		return Addon{}, err

@@ -36,8 +36,8 @@ type controllersValues struct {
 
 type variable struct{ Name, Value string }
 
-// controllersAddon renders controllers.yaml for a cluster with controllers.
-func controllersAddon(want desired.Cluster) (Addon, error) {
+// newControllersAddon renders controllers.yaml for a cluster with controllers.
+func newControllersAddon(want desired.Cluster) (Addon, error) {
 	c, proxy := *want.Controllers, want.Proxy
 	values := controllersValues{
 		Image: c.Image.Name, Arch: c.Arch, BundleDir: desired.BundleDir,
@@ -78,9 +78,9 @@ func Removable(name string) ([]unstructured.Unstructured, error) {
 	var err error
 	switch name {
 	case desired.ControllersAddon:
-		addon, err = controllersAddon(desired.Cluster{Controllers: &desired.Controllers{}})
+		addon, err = newControllersAddon(desired.Cluster{Controllers: &desired.Controllers{}})
 	case desired.DNSBudgetAddon:
-		addon, err = dnsBudget()
+		addon, err = newDNSBudgetAddon()
 	default:
 		return nil, fmt.Errorf("addon %s cannot be removed", name)
 	}

@@ -5,9 +5,9 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// dnsBudget is the PodDisruptionBudget of the cluster's DNS servers. It sets a maximum, not a minimum, so that a
-// single server can be drained too.
-func dnsBudget() (Addon, error) {
+// newDNSBudgetAddon is the PodDisruptionBudget of the cluster's DNS servers. It sets a maximum, not a minimum, so that
+// a single server can be drained too.
+func newDNSBudgetAddon() (Addon, error) {
 	return newAddon(desired.DNSBudgetAddon, nil, []resources.Object{{
 		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
 		"metadata": map[string]any{"name": "coredns", "namespace": "kube-system"},

@@ -64,12 +64,12 @@ type API interface {
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error
-	// NameCAs, AwaitRootCAs and Unaware are the methods of rootca.Publisher.
-	NameCAs(ctx context.Context, pem []byte) error
+	// PublishCAs, AwaitRootCAs and UnawarePods are the methods of rootca.Publisher.
+	PublishCAs(ctx context.Context, pem []byte) error
 	AwaitRootCAs(ctx context.Context, keys []string) error
-	Unaware(ctx context.Context, keys []string) (pods []string, err error)
-	// KeepHostCredentials stores these credentials for Machine hosts, if the cluster supports Machines.
-	KeepHostCredentials(ctx context.Context, c desired.Credentials) error
+	UnawarePods(ctx context.Context, keys []string) (pods []string, err error)
+	// SaveHostCredentials stores these credentials for Machine hosts, if the cluster supports Machines.
+	SaveHostCredentials(ctx context.Context, c desired.Credentials) error
 
 	// ServeApprovals approves kubelet certificates until ctx ends; ApprovePending does so once.
 	ServeApprovals(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision))

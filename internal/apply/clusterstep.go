@@ -164,7 +164,7 @@ func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
 func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) error {
 	err := client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.FormerEndpoints = r.Want.Name, step.ParamsOf[step.PublishEndpointParams](s.Intent).Former
-		record.Repaired(observed.RecordCluster, observed.RecordFormerEndpoints)
+		record.MarkRepaired(observed.RecordCluster, observed.RecordFormerEndpoints)
 		return nil
 	})
 	if err != nil {
@@ -245,7 +245,7 @@ func (r *Run) isNode(id string) bool {
 // parts of the record, except data that exists nowhere else.
 func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	if r.Credentials != nil {
-		if err := client.KeepHostCredentials(ctx, *r.Credentials); err != nil {
+		if err := client.SaveHostCredentials(ctx, *r.Credentials); err != nil {
 			return err
 		}
 	}
@@ -260,7 +260,7 @@ func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 		if record.IsUnreadable(observed.RecordFormerEndpoints) {
 			record.FormerEndpoints = r.Want.Endpoint.Former
 		}
-		record.Repaired(repaired...)
+		record.MarkRepaired(repaired...)
 		record.AddRun(r.history.entryAfter(s.ID, r.Now()))
 		return nil
 	})

@@ -11,7 +11,7 @@ import (
 
 // eventRecorder is an API that records Node Events. *cluster.Client implements it.
 type eventRecorder interface {
-	Tell(ctx context.Context, e record.Event) error
+	WriteEvent(ctx context.Context, e record.Event) error
 }
 
 // eventQueue records Node Events in its own goroutine, so that steps never wait for a write. It retries a failed write
@@ -85,7 +85,7 @@ func (r *Run) sendEvents(ctx context.Context, events []record.Event) []record.Ev
 func recordEvent(ctx context.Context, to eventRecorder, e record.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
-	return to.Tell(ctx, e)
+	return to.WriteEvent(ctx, e)
 }
 
 // nodeEvent returns the Event about a finished step for the Node of its host. It returns false if the step has no Node.

@@ -205,7 +205,7 @@ func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := client.NameCAs(ctx, text); err != nil || alone {
+	if err := client.PublishCAs(ctx, text); err != nil || alone {
 		return err
 	}
 	return client.AwaitRootCAs(ctx, authority.Keys(text))
@@ -221,7 +221,7 @@ func (r *Run) checkPodsTrustCA(ctx context.Context, client API, _ plan.Step) err
 	if err != nil {
 		return err
 	}
-	unaware, err := client.Unaware(ctx, authority.Keys(text))
+	unaware, err := client.UnawarePods(ctx, authority.Keys(text))
 	if err != nil || len(unaware) == 0 {
 		return err
 	}

@@ -154,7 +154,7 @@ func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.M
 	var found []pool.Candidate
 	var shown []view.PoolCandidate
 	for _, m := range machines {
-		c, err := a.Look(ctx, m, found...)
+		c, err := a.Inspect(ctx, m, found...)
 		if err != nil {
 			return refusedError(err)
 		}

@@ -38,7 +38,7 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 				return &classError{view.ExitKube,
 					errors.New("no reachable control-plane host has a kubeconfig; see kubeone status")}
 			}
-			text, err := seen.Access.ForPeople(w.Name())
+			text, err := seen.Access.AdminKubeconfig(w.Name())
 			if err != nil {
 				return &classError{view.ExitKube,
 					fmt.Errorf("the kubeconfig of the control-plane hosts was not written: %w", err)}

@@ -47,18 +47,18 @@ func (Access) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
 // MarshalText hides the credentials from JSON, YAML and structured logs.
 func (Access) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// ForPeople returns a kubeconfig for the operator's own programs. It has only the server, CA and credentials of the
-// current context, under kubeone's names. It fails for a kubeconfig that is refused here, because it names files or a
-// program to run.
-func (a Access) ForPeople(clusterName string) ([]byte, error) {
+// AdminKubeconfig returns a kubeconfig for the operator's own programs. It has only the server, CA and credentials of
+// the current context, under kubeone's names. It fails for a kubeconfig that is refused here, because it names files or
+// a program to run.
+func (a Access) AdminKubeconfig(clusterName string) ([]byte, error) {
 	raw, err := a.loadKubeconfig()
 	if err == nil {
-		err = inlineOnly(raw, false) // the copy is complete without files
+		err = checkInline(raw, false) // the copy is complete without files
 	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := configOf(raw); err != nil {
+	if _, err := newRESTConfig(raw); err != nil {
 		return nil, err
 	}
 	current := raw.Contexts[raw.CurrentContext]
@@ -94,7 +94,7 @@ func (a Access) loadKubeconfig() (*clientcmdapi.Config, error) {
 	if err != nil {
 		return nil, errors.New("the kubeconfig is not valid YAML of a kubeconfig")
 	}
-	return raw, inlineOnly(raw, a.TokenFiles)
+	return raw, checkInline(raw, a.TokenFiles)
 }
 
 // restConfig reads the kubeconfig's current context.
@@ -103,10 +103,10 @@ func (a Access) restConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return configOf(raw)
+	return newRESTConfig(raw)
 }
 
-func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
+func newRESTConfig(raw *clientcmdapi.Config) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, "", nil, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
@@ -121,8 +121,8 @@ func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
 	return config, nil
 }
 
-// inlineOnly refuses a kubeconfig that would make this machine run a program or read a file.
-func inlineOnly(raw *clientcmdapi.Config, tokenFiles bool) error {
+// checkInline refuses a kubeconfig that would make this machine run a program or read a file.
+func checkInline(raw *clientcmdapi.Config, tokenFiles bool) error {
 	for name, user := range raw.AuthInfos {
 		switch {
 		case user.Exec != nil, user.AuthProvider != nil:

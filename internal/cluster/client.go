@@ -59,7 +59,7 @@ type Client struct {
 // Connect prepares a client. It connects at the first request, to the first endpoint of access.Via that answers. TLS
 // always verifies that this is the server in the kubeconfig. Proxies in the environment are not used. The caller must
 // close the client.
-func Connect(access Access) (*Client, error) { return connectClient(access, usualLimits()) }
+func Connect(access Access) (*Client, error) { return connectClient(access, defaultLimits()) }
 
 func connectClient(access Access, l limits) (*Client, error) {
 	config, err := access.restConfig()
@@ -93,7 +93,7 @@ func tuneConfig(config *rest.Config, d *dialer) {
 
 func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	base := newHTTPTransport(d)
-	wrapped, err := rest.HTTPWrappersForConfig(config, &timed{base: base, timeout: d.limits.request})
+	wrapped, err := rest.HTTPWrappersForConfig(config, &deadlineTransport{base: base, timeout: d.limits.request})
 	if err != nil {
 		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}

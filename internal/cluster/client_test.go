@@ -277,7 +277,7 @@ func TestKubeconfigsThatReachIntoThisMachineAreRefused(t *testing.T) {
 		if apicall.Classify(err) != apicall.Terminal {
 			t.Errorf("%s: got %v (%q), want a terminal error", name, err, apicall.Classify(err))
 		}
-		if text, err := access.ForPeople("alpha"); err == nil {
+		if text, err := access.AdminKubeconfig("alpha"); err == nil {
 			t.Errorf("%s: a person gets\n%s", name, text)
 		}
 	}
@@ -295,7 +295,7 @@ func TestAPersonGetsNoMoreThanTheCredentials(t *testing.T) {
 		c.Clusters["c"].ProxyURL, c.Clusters["c"].TLSServerName = "http://192.0.2.66", "192.0.2.66"
 		c.AuthInfos["u"].Impersonate = "system:admin"
 		c.Contexts["\x1b[2Jother"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: "kube-system"}
-	})}.ForPeople("alpha")
+	})}.AdminKubeconfig("alpha")
 	if err != nil {
 		t.Fatal(err)
 	}

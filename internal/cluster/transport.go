@@ -24,8 +24,8 @@ type limits struct {
 	ping time.Duration
 }
 
-// usualLimits returns the limits outside tests.
-func usualLimits() limits {
+// defaultLimits returns the limits outside tests.
+func defaultLimits() limits {
 	return limits{dial: 3 * time.Second, dead: 15 * time.Second, request: apicall.RequestTimeout, ping: 5 * time.Second}
 }
 
@@ -55,13 +55,13 @@ func newHTTPTransport(d *dialer) *http.Transport {
 
 // timed gives every request its own deadline and retires connections that do not answer in time. http.Client.Timeout
 // would also end watches.
-type timed struct {
+type deadlineTransport struct {
 	base    http.RoundTripper
 	timeout time.Duration
 }
 
 // RoundTrip sends one request. The deadline includes the body, except for a watch.
-func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *deadlineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(t.timeout, func() { cancel(errNoAnswer) })
 	var used atomic.Pointer[conn]
@@ -81,7 +81,7 @@ func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Query().Get("watch") != "" {
 		timer.Stop()
 	}
-	resp.Body = &timedBody{
+	resp.Body = &deadlineBody{
 		ReadCloser: resp.Body,
 		end:        end,
 		explain:    func(err error) error { return t.explainTimeout(ctx, err, used.Load()) },
@@ -90,7 +90,7 @@ func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // explainTimeout replaces a cancellation by its cause. If the cause is errNoAnswer, it retires the connection.
-func (t *timed) explainTimeout(ctx context.Context, err error, used *conn) error {
+func (t *deadlineTransport) explainTimeout(ctx context.Context, err error, used *conn) error {
 	if !errors.Is(context.Cause(ctx), errNoAnswer) {
 		return err
 	}
@@ -111,14 +111,14 @@ func underlyingConn(c net.Conn) *conn {
 }
 
 // timedBody ends a request's deadline when its body is closed.
-type timedBody struct {
+type deadlineBody struct {
 	io.ReadCloser
 	end     func()
 	explain func(error) error
 }
 
 // Read returns the cause if the deadline ended it.
-func (b *timedBody) Read(p []byte) (int, error) {
+func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = b.explain(err)
@@ -127,7 +127,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 }
 
 // Close closes the body and ends the request's deadline.
-func (b *timedBody) Close() error {
+func (b *deadlineBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.end()
 	return err

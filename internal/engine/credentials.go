@@ -19,7 +19,7 @@ func (e *Engine) credentialDigests() *probe.CredentialFiles {
 	return &probe.CredentialFiles{
 		Content: componentconfig.CredentialFiles(*c),
 		Of:      func(path string) (string, bool) { return componentconfig.CredentialOf(path, *c) },
-		Kept:    func(secret map[string][]byte) bool { return machines.CredentialsAreKept(secret, *c) },
+		Kept:    func(secret map[string][]byte) bool { return machines.HasCredentials(secret, *c) },
 	}
 }
 

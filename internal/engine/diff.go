@@ -137,10 +137,10 @@ func (e *Engine) objectsDiff(ctx context.Context, client *cluster.Client, p Prop
 	var out []diff.Change
 	for _, c := range e.live {
 		if slices.Contains(w.applied, c.Name) {
-			out = append(out, live.Applied(ctx, client.Applier, c)...)
+			out = append(out, live.PreviewApply(ctx, client.Applier, c)...)
 		}
 		if slices.Contains(w.set, c.Name) {
-			out = append(out, live.Set(ctx, client.Applier, c)...)
+			out = append(out, live.PreviewSettings(ctx, client.Applier, c)...)
 		}
 	}
 	if !w.configs {

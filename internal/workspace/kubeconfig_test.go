@@ -82,7 +82,7 @@ func TestAPodIsItsServiceAccount(t *testing.T) { //nolint:paralleltest // it set
 			t.Errorf("%s: the API is told %q", name, got)
 		}
 	}
-	if _, err := access.ForPeople("demo"); err == nil {
+	if _, err := access.AdminKubeconfig("demo"); err == nil {
 		t.Error("a kubeconfig with a pod's file is handed out")
 	}
 	access.TokenFiles = false

@@ -204,7 +204,7 @@ func (w *Workspace) addControllers() error {
 		return fmt.Errorf("the controllers' image is made of this program: %w; run kubeone on a machine with Linux, "+
 			"or kubeone controller outside the cluster", err)
 	}
-	image, err := controllerimage.Of(program, arch)
+	image, err := controllerimage.New(program, arch)
 	if err != nil {
 		return fmt.Errorf("make the controllers' image: %w", err)
 	}

@@ -378,7 +378,7 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 	must(own.SetNodeMeta(ctx, "w-9", map[string]string{"a": "b"}, nil,
 		[]desired.Taint{{Key: "t", Effect: "NoSchedule"}}))
 	must(own.WaitNodeReady(ctx, "w-9"))
-	must(own.Tell(ctx, record.Event{Node: "w-9", Reason: "KubeOneJoined", RunID: "r", Time: time.Now()}))
+	must(own.WriteEvent(ctx, record.Event{Node: "w-9", Reason: "KubeOneJoined", RunID: "r", Time: time.Now()}))
 	if is, err := own.Record(ctx); err != nil || is == nil {
 		t.Errorf("the record: %v, %v", is, err)
 	}

@@ -25,14 +25,14 @@ const RestartAnnotation = "kubeone.k8c.io/restart"
 // ProxySettings returns the paths at which kube-proxy's live ConfigMap differs from the manifest. Fields that the
 // manifest does not decide are left to others.
 func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
-	if len(unreadableProxy(configMap)) > 0 {
+	if len(unreadableProxyKeys(configMap)) > 0 {
 		return nil // its fields cannot be set
 	}
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
 	have, _ := parseYAML(config)
-	out := differingPaths("", have, wantedProxy(want))
+	out := differingPaths("", have, desiredProxy(want))
 	kubeconfig, _ := valueAt(configMap, "data", ProxyKubeconfig).(string)
-	if server, ok := serverOf(kubeconfig); !ok || server != want.Endpoint.URL() {
+	if server, ok := readServer(kubeconfig); !ok || server != want.Endpoint.URL() {
 		out = append(out, "server")
 	}
 	if valueAt(configMap, "metadata", "annotations", RestartAnnotation) != nil {
@@ -41,9 +41,9 @@ func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 	return out
 }
 
-// unreadableProxy returns the keys of kube-proxy's ConfigMap that are empty or invalid, so that no field can be set
+// unreadableProxyKeys returns the keys of kube-proxy's ConfigMap that are empty or invalid, so that no field can be set
 // in them. kubeadm writes them again.
-func unreadableProxy(configMap map[string]any) []string {
+func unreadableProxyKeys(configMap map[string]any) []string {
 	var out []string
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
 	if have, err := parseYAML(config); err != nil || len(have) == 0 {
@@ -67,13 +67,13 @@ func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKu
 		return "", "", fmt.Errorf("%s of ConfigMap %s/kube-proxy cannot be read: %w", ProxyConfig, Namespace, err)
 	}
 	newConfig, newKubeconfig = config, kubeconfig
-	if wanted := wantedProxy(want); len(differingPaths("", have, wanted)) > 0 {
+	if wanted := desiredProxy(want); len(differingPaths("", have, wanted)) > 0 {
 		setFields(have, wanted)
 		if newConfig, err = formatYAML(have); err != nil {
 			return "", "", err
 		}
 	}
-	if server, ok := serverOf(kubeconfig); kubeconfig == "" || ok && server == want.Endpoint.URL() {
+	if server, ok := readServer(kubeconfig); kubeconfig == "" || ok && server == want.Endpoint.URL() {
 		return newConfig, newKubeconfig, nil
 	}
 	dials, err := parseYAML(kubeconfig)
@@ -90,9 +90,9 @@ func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKu
 	return newConfig, newKubeconfig, err
 }
 
-// proxyTexts returns kube-proxy's configuration and server address, live and after SetProxy.
-func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string) {
-	if len(unreadableProxy(configMap)) > 0 {
+// renderProxyTexts returns kube-proxy's configuration and server address, live and after SetProxy.
+func renderProxyTexts(configMap map[string]any, want desired.Cluster) (is, will string) {
+	if len(unreadableProxyKeys(configMap)) > 0 {
 		return "", "" // kubeadm writes it again
 	}
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
@@ -104,14 +104,14 @@ func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string
 	both := func(config, kubeconfig string) string {
 		have, _ := parseYAML(config) // it was parsed before
 		out, _ := formatYAML(have)
-		server, _ := serverOf(kubeconfig)
+		server, _ := readServer(kubeconfig)
 		return out + "# " + ProxyKubeconfig + "\nserver: " + server + "\n"
 	}
 	return both(config, kubeconfig), both(newConfig, newKubeconfig)
 }
 
-// wantedProxy returns the manifest's fields, in the form of parsed YAML.
-func wantedProxy(want desired.Cluster) map[string]any {
+// desiredProxy returns the manifest's fields, in the form of parsed YAML.
+func desiredProxy(want desired.Cluster) map[string]any {
 	encoded, err := formatYAML(componentconfig.KubeProxyConfiguration(want))
 	if err != nil {
 		panic(fmt.Sprintf("values of the manifest cannot be encoded: %v", err))
@@ -123,8 +123,8 @@ func wantedProxy(want desired.Cluster) map[string]any {
 	return out
 }
 
-// serverOf returns the server of a kubeconfig; false if its clusters do not agree on one.
-func serverOf(kubeconfig string) (server string, ok bool) {
+// readServer returns the server of a kubeconfig; false if its clusters do not agree on one.
+func readServer(kubeconfig string) (server string, ok bool) {
 	read, err := parseYAML(kubeconfig)
 	if err != nil {
 		return "", false

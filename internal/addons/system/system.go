@@ -71,16 +71,16 @@ func kubeProxy(want desired.Cluster) live.Component {
 		{Kind: coreKind("ServiceAccount"), Namespace: Namespace, Name: "kube-proxy"},
 		{
 			Kind: rbacKind("ClusterRoleBinding"), Name: "kubeadm:node-proxier",
-			Differs: isBoundTo("kube-proxy"),
+			Differs: requireBindingTo("kube-proxy"),
 		},
 		{Kind: rbacKind("Role"), Namespace: Namespace, Name: "kube-proxy"},
 		{Kind: rbacKind("RoleBinding"), Namespace: Namespace, Name: "kube-proxy"},
-		{Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Differs: unreadableProxy},
-		{Kind: appsKind("DaemonSet"), Namespace: Namespace, Name: "kube-proxy", Differs: onEveryNode},
+		{Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Differs: unreadableProxyKeys},
+		{Kind: appsKind("DaemonSet"), Namespace: Namespace, Name: "kube-proxy", Differs: requireEveryNode},
 		{
 			Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Settings: true,
 			Differs: func(object map[string]any) []string { return ProxySettings(object, want) },
-			Texts:   func(object map[string]any) (is, will string) { return proxyTexts(object, want) },
+			Texts:   func(object map[string]any) (is, will string) { return renderProxyTexts(object, want) },
 		},
 	}}
 }
@@ -89,10 +89,10 @@ func dnsComponent(want desired.Cluster, image string) live.Component {
 	return live.Component{Name: DNS, Checks: []live.Check{
 		{Kind: coreKind("ServiceAccount"), Namespace: Namespace, Name: "coredns"},
 		{Kind: rbacKind("ClusterRole"), Name: "system:coredns"},
-		{Kind: rbacKind("ClusterRoleBinding"), Name: "system:coredns", Differs: isBoundTo("coredns")},
-		{Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: hasText("data", "Corefile")},
-		{Kind: coreKind("Service"), Namespace: Namespace, Name: "kube-dns", Differs: selectsDNS},
-		{Kind: appsKind("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: imageFrom(image)},
+		{Kind: rbacKind("ClusterRoleBinding"), Name: "system:coredns", Differs: requireBindingTo("coredns")},
+		{Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: requireText("data", "Corefile")},
+		{Kind: coreKind("Service"), Namespace: Namespace, Name: "kube-dns", Differs: requireDNSSelector},
+		{Kind: appsKind("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: requireImageFrom(image)},
 		{
 			Kind: appsKind("Deployment"), Namespace: Namespace, Name: DNSDeployment, Settings: true,
 			Differs: func(object map[string]any) []string {
@@ -135,8 +135,8 @@ func valueAt(object map[string]any, path ...string) any {
 	return value
 }
 
-// hasText requires a text that is not empty.
-func hasText(path ...string) func(map[string]any) []string {
+// requireText requires a text that is not empty.
+func requireText(path ...string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
 		if text, _ := valueAt(object, path...).(string); text != "" {
 			return nil
@@ -156,8 +156,8 @@ func joinPath(path []string) string {
 	return text
 }
 
-// imageFrom requires an image from the same repository in the container of cluster DNS; "" requires nothing.
-func imageFrom(image string) func(map[string]any) []string {
+// requireImageFrom requires an image from the same repository in the container of cluster DNS; "" requires nothing.
+func requireImageFrom(image string) func(map[string]any) []string {
 	if image == "" {
 		return nil
 	}
@@ -182,8 +182,8 @@ func repositoryOf(image string) string {
 	return image
 }
 
-// isBoundTo requires a binding to a ServiceAccount of kube-system; other subjects do not matter.
-func isBoundTo(account string) func(map[string]any) []string {
+// requireBindingTo requires a binding to a ServiceAccount of kube-system; other subjects do not matter.
+func requireBindingTo(account string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
 		subjects, _ := valueAt(object, "subjects").([]any)
 		if !slices.ContainsFunc(subjects, func(s any) bool {
@@ -198,11 +198,11 @@ func isBoundTo(account string) func(map[string]any) []string {
 
 // linux is kubeadm's node selector for kube-proxy: everywhere. A narrower selector stops it on some or all nodes. The
 // placement of cluster DNS is up to the cluster's operator.
-var linux = map[string]any{"kubernetes.io/os": "linux"}
+var linuxSelector = map[string]any{"kubernetes.io/os": "linux"}
 
-func onEveryNode(object map[string]any) []string {
+func requireEveryNode(object map[string]any) []string {
 	var out []string
-	if !reflect.DeepEqual(valueAt(object, "spec", "template", "spec", "nodeSelector"), any(linux)) {
+	if !reflect.DeepEqual(valueAt(object, "spec", "template", "spec", "nodeSelector"), any(linuxSelector)) {
 		out = append(out, "spec.template.spec.nodeSelector")
 	}
 	if valueAt(object, "spec", "template", "spec", "affinity") != nil {
@@ -211,7 +211,7 @@ func onEveryNode(object map[string]any) []string {
 	return out
 }
 
-func selectsDNS(object map[string]any) []string {
+func requireDNSSelector(object map[string]any) []string {
 	if valueAt(object, "spec", "selector", "k8s-app") != DNS {
 		return []string{"spec.selector"}
 	}

@@ -115,7 +115,7 @@ func TestProxySettings(t *testing.T) {
 		if diff := cmp.Diff(c.want, ProxySettings(configMap(config, kubeconfig), want)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
-		if got := len(unreadableProxy(configMap(config, kubeconfig))) > 0; got != c.unreadable {
+		if got := len(unreadableProxyKeys(configMap(config, kubeconfig))) > 0; got != c.unreadable {
 			t.Errorf("%s: unreadable %t", name, got)
 		}
 		if c.unreadable { // kubeadm writes it again
@@ -180,7 +180,7 @@ func TestReplicasOfDNS(t *testing.T) {
 	}{{0, 2, 2}, {0, 5, 5}, {0, 1, 1}, {0, 0, 2}, {3, 3, 3}, {3, 2, 3}, {3, 0, 3}, {1, 2, 1}} {
 		want := wanted()
 		want.Network.DNS.Replicas = c.wanted
-		differs := check(t, want, "Deployment", "coredns", true).Differs(workload(c.have, linux))
+		differs := check(t, want, "Deployment", "coredns", true).Differs(workload(c.have, linuxSelector))
 		if (len(differs) > 0) != (int64(c.makes) != c.have) || DNSReplicas(want, int32(c.have)) != c.makes {
 			t.Errorf("%+v: differs %v, makes %d", c, differs, DNSReplicas(want, int32(c.have)))
 		}
@@ -210,7 +210,7 @@ func TestTheImageOfDNSComesFromItsRepository(t *testing.T) {
 	if check(t, wanted(), "Deployment", "coredns", false).Differs(workload(int64(2), nil)) == nil {
 		t.Error("a Deployment without that container is as it must be")
 	}
-	if imageFrom("") != nil {
+	if requireImageFrom("") != nil {
 		t.Error("an image that is not known is asked for")
 	}
 }
@@ -244,7 +244,7 @@ func TestTextsOfSettings(t *testing.T) {
 	if is, will = check(t, want, "ConfigMap", "kube-proxy", true).Texts(configMap("[]", "")); is != "" || will != "" {
 		t.Errorf("of what cannot be read: %q, %q", is, will)
 	}
-	is, will = check(t, want, "Deployment", "coredns", true).Texts(workload(int64(2), linux))
+	is, will = check(t, want, "Deployment", "coredns", true).Texts(workload(int64(2), linuxSelector))
 	if is != "spec.replicas: 2" || will != "spec.replicas: 3" {
 		t.Errorf("DNS servers: %q, %q", is, will)
 	}
@@ -266,7 +266,7 @@ func TestObjectsOfKubeadmAreHeldToWhatMatters(t *testing.T) {
 		is           map[string]any
 		differs      bool
 	}{
-		"kube-proxy everywhere": {"DaemonSet", "kube-proxy", workload(nil, linux), false},
+		"kube-proxy everywhere": {"DaemonSet", "kube-proxy", workload(nil, linuxSelector), false},
 		"kube-proxy stopped":    {"DaemonSet", "kube-proxy", workload(nil, narrow), true},
 		"kube-proxy, no spec":   {"DaemonSet", "kube-proxy", map[string]any{}, true},
 		"no Corefile":           {"ConfigMap", "coredns", map[string]any{"data": map[string]any{}}, true},

@@ -125,7 +125,7 @@ func classifyNetwork(err error) Class {
 	}
 	var network net.Error
 	var request *url.Error
-	if !isUntrusted(err) && (errors.As(err, &network) || errors.As(err, &request) || isCut(err)) {
+	if !isUntrusted(err) && (errors.As(err, &network) || errors.As(err, &request) || isConnectionLost(err)) {
 		return Transient
 	}
 	return Terminal

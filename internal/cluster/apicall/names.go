@@ -9,8 +9,8 @@ import (
 // maxNamed limits the objects named in a message.
 const maxNamed = 5
 
-// Names lists up to maxNamed names for a message. It sorts names in place.
-func Names(names []string) string {
+// JoinNames lists up to maxNamed names for a message. It sorts names in place.
+func JoinNames(names []string) string {
 	slices.Sort(names)
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

@@ -24,14 +24,14 @@ const (
 	WaitLimit      = 10 * time.Minute       // for a wait whose context has no deadline
 )
 
-// isCut reports whether a connection ended in the middle, as when an API server restarts.
-func isCut(err error) bool {
+// isConnectionLost reports whether a connection ended in the middle, as when an API server restarts.
+func isConnectionLost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Bounded adds a deadline to a context without one.
-func Bounded(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// WithDefaultTimeout adds a deadline to a context without one.
+func WithDefaultTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}
@@ -41,20 +41,20 @@ func Bounded(ctx context.Context, limit time.Duration) (context.Context, context
 // Retry repeats the call until it succeeds, fails with an error that is not transient, or the context ends. A context
 // without a deadline gets OpTimeout. The error is an *Error with the last failure, not merely "deadline exceeded".
 func Retry(ctx context.Context, op, node string, call func(context.Context) error) error {
-	ctx, cancel := Bounded(ctx, OpTimeout)
+	ctx, cancel := WithDefaultTimeout(ctx, OpTimeout)
 	defer cancel()
 	policy := retry.Policy{Transient: isTransient, First: 100 * time.Millisecond, Factor: 2, Max: 2 * time.Second}
 	err := policy.Do(ctx, call)
 	if err != nil && isTransient(err) { // the context has ended
-		return Ended(ctx, op, node, err.Error())
+		return EndedError(ctx, op, node, err.Error())
 	}
 	return Wrap(op, node, err)
 }
 
 func isTransient(err error) bool { return Classify(err) == Transient }
 
-// Ended returns the error of an operation whose context ended, with the last state seen.
-func Ended(ctx context.Context, op, node, last string) error {
+// EndedError returns the error of an operation whose context ended, with the last state seen.
+func EndedError(ctx context.Context, op, node, last string) error {
 	cause := context.Cause(ctx)
 	if last != "" {
 		cause = fmt.Errorf("%w; last: %s", cause, last)
@@ -72,7 +72,7 @@ type source[L runtime.Object] interface {
 // deadline. An error from check ends the wait. A restart of the API does not.
 func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], op, name string,
 	check func(O) (bool, string, error)) error {
-	ctx, cancel := Bounded(ctx, WaitLimit)
+	ctx, cancel := WithDefaultTimeout(ctx, WaitLimit)
 	defer cancel()
 	state := "it does not exist"
 	opts := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
@@ -93,14 +93,14 @@ func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L
 		case done:
 			return nil
 		case ctx.Err() != nil: // not the call's error, which follows from it
-			return Ended(ctx, op, name, state)
+			return EndedError(ctx, op, name, state)
 		case err != nil && Classify(err) != Transient:
 			return Wrap(op, name, err)
 		case err != nil:
 			state = err.Error()
 		}
 		if !retry.Pause(ctx, PollEvery) {
-			return Ended(ctx, op, name, state)
+			return EndedError(ctx, op, name, state)
 		}
 	}
 }

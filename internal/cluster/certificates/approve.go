@@ -45,7 +45,7 @@ func requestsTo(signer string) metav1.ListOptions {
 // returns only when the context ends. It may start before the API answers, and survives restarts of the API. It calls
 // tell once for each decision, never concurrently.
 func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
-	r := &reporter{tell: tell, told: map[string]Decision{}}
+	r := &reporter{tell: tell, reported: map[string]Decision{}}
 	var all sync.WaitGroup
 	for _, signer := range approvedSigners() {
 		all.Go(func() { c.serveSigner(ctx, signer, expected, r) })
@@ -75,16 +75,16 @@ func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell fu
 
 // reporter reports each decision once.
 type reporter struct {
-	mu   sync.Mutex
-	tell func(Decision)
-	told map[string]Decision
+	mu       sync.Mutex
+	tell     func(Decision)
+	reported map[string]Decision
 }
 
 func (r *reporter) reportOnce(d Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told[d.Request] != d {
-		r.told[d.Request] = d
+	if r.reported[d.Request] != d {
+		r.reported[d.Request] = d
 		r.tell(d)
 	}
 }

@@ -32,28 +32,28 @@ func (c Drainer) Cordon(ctx context.Context, node, mark string) error {
 	})
 }
 
-// cordonInTurn cordons the node unless runs have MaxUnavailable workers cordoned, which is a *FullError of class
+// cordonWithinLimit cordons the node unless runs have MaxUnavailable workers cordoned, which is a *FullError of class
 // Transient. It checks again afterwards, since another run may do the same at the same moment; both then give way and
 // try again. A node that is already cordoned stays so.
-func (c Drainer) cordonInTurn(ctx context.Context, node string, opts Options) error {
+func (c Drainer) cordonWithinLimit(ctx context.Context, node string, opts Options) error {
 	if opts.MaxUnavailable == 0 {
 		return c.Cordon(ctx, node, opts.Mark)
 	}
-	out, err := c.outOfService(ctx)
+	out, err := c.cordonedWorkers(ctx)
 	switch {
 	case err != nil:
 		return err
 	case slices.Contains(out, node):
 		return c.Cordon(ctx, node, opts.Mark)
 	case len(out) >= opts.MaxUnavailable:
-		return fullError(node, out, opts)
+		return newFullError(node, out, opts)
 	}
 	if err := c.Cordon(ctx, node, opts.Mark); err != nil {
 		return err
 	}
-	out, err = c.outOfService(ctx)
+	out, err = c.cordonedWorkers(ctx)
 	if err == nil && len(out) > opts.MaxUnavailable {
-		err = fullError(node, slices.DeleteFunc(out, func(name string) bool { return name == node }), opts)
+		err = newFullError(node, slices.DeleteFunc(out, func(name string) bool { return name == node }), opts)
 	}
 	if err != nil {
 		return errors.Join(err, c.Uncordon(ctx, node))
@@ -61,8 +61,8 @@ func (c Drainer) cordonInTurn(ctx context.Context, node string, opts Options) er
 	return nil
 }
 
-// outOfService returns the workers that kubeone's runs have cordoned, sorted.
-func (c Drainer) outOfService(ctx context.Context) ([]string, error) {
+// cordonedWorkers returns the workers that kubeone's runs have cordoned, sorted.
+func (c Drainer) cordonedWorkers(ctx context.Context) ([]string, error) {
 	var out []string
 	err := apicall.Retry(ctx, "list the nodes", "", func(ctx context.Context) error {
 		out = nil
@@ -84,17 +84,17 @@ func (c Drainer) outOfService(ctx context.Context) ([]string, error) {
 
 // FullError reports that runs have MaxUnavailable workers out of service.
 type FullError struct {
-	Others []string // names of Nodes, sorted
-	Most   int
+	Others         []string // names of Nodes, sorted
+	MaxUnavailable int
 }
 
 // Error names the workers.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("no more workers may be out of service (upgrade.maxUnavailable is %d): %s",
-		e.Most, strings.Join(e.Others, ", "))
+		e.MaxUnavailable, strings.Join(e.Others, ", "))
 }
 
-func fullError(node string, others []string, opts Options) error {
+func newFullError(node string, others []string, opts Options) error {
 	return &apicall.Error{
 		Op: "drain node", Node: node, Class: apicall.Transient, Err: &FullError{others, opts.MaxUnavailable},
 	}

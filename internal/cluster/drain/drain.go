@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	drainTimeout    = 5 * time.Minute
-	evictRetryDelay = time.Second // after a disruption budget refused
-	dyingLimit      = 60          // seconds to wait for a terminating pod on a silent node
+	drainTimeout     = 5 * time.Minute
+	evictRetryDelay  = time.Second // after a disruption budget refused
+	terminatingLimit = 60          // seconds to wait for a terminating pod on a silent node
 )
 
 // Drainer drains nodes.
@@ -84,10 +84,10 @@ func (e *BlockedError) Unwrap() error { return e.Err }
 
 // progress is the state of a drain. The zero value begins one.
 type progress struct {
-	started  time.Time // when the node was cordoned
-	deleting time.Time // when evictions gave way to deletions
-	silent   bool      // the node is not Ready, so no kubelet ends its pods
-	left     []podRef  // after the last pass, sorted
+	started   time.Time // when the node was cordoned
+	deleting  time.Time // when evictions gave way to deletions
+	notReady  bool      // the node is not Ready, so no kubelet ends its pods
+	remaining []podRef  // after the last pass, sorted
 }
 
 // podRef is one pod.
@@ -124,16 +124,16 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 			return err
 		case err != nil:
 			last = err
-			opts.Full = opts.tellOnce(err)
+			opts.Full = opts.reportFull(err)
 		}
 		if !retry.Pause(limited, evictRetryDelay) {
-			return c.cutShort(ctx, limited, node, state.left, last)
+			return c.deadlineError(ctx, limited, node, state.remaining, last)
 		}
 	}
 }
 
-// tellOnce calls Full for a *FullError, and returns the callback for the next time: nil after a call.
-func (o Options) tellOnce(err error) func(*FullError) {
+// reportFull calls Full for a *FullError, and returns the callback for the next time: nil after a call.
+func (o Options) reportFull(err error) func(*FullError) {
 	if full := (*FullError)(nil); o.Full != nil && errors.As(err, &full) {
 		o.Full(full)
 		return nil
@@ -141,8 +141,8 @@ func (o Options) tellOnce(err error) func(*FullError) {
 	return o.Full
 }
 
-// cutShort returns the error of a drain whose context ended before its timeout.
-func (c Drainer) cutShort(ctx, limited context.Context, node string, left []podRef, last error) error {
+// deadlineError returns the error of a drain whose context ended before its timeout.
+func (c Drainer) deadlineError(ctx, limited context.Context, node string, left []podRef, last error) error {
 	cause := context.Cause(limited)
 	if len(left) == 0 || ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return apicall.Wrap("drain node", node, errors.Join(cause, last))
@@ -164,13 +164,13 @@ func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Op
 			return gone || apicall.Classify(err) != apicall.Transient, err
 		}
 	}
-	helper := c.newHelper(ctx, opts, p.silent)
+	helper := c.newHelper(ctx, opts, p.notReady)
 	list, errs := helper.GetPodsForDeletion(node)
 	if err := errors.Join(errs...); err != nil {
 		return false, apicall.Wrap("list the pods of", node, err)
 	}
 	pods := list.Pods()
-	p.noteLeft(pods, opts.Evicted)
+	p.noteRemaining(pods, opts.Evicted)
 	late := time.Since(p.started) >= opts.Timeout
 	switch {
 	case len(pods) == 0:
@@ -178,16 +178,16 @@ func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Op
 	case late && opts.Force && p.deleting.IsZero():
 		p.deleting = time.Now()
 	case late && (!opts.Force || time.Since(p.deleting) >= opts.Timeout):
-		return true, c.tooLate(ctx, node, pods)
+		return true, c.timeoutError(ctx, node, pods)
 	}
 	return false, apicall.Wrap("evict the pods of", node, evictPods(helper, pods, !p.deleting.IsZero()))
 }
 
 // beginDrain cordons the node unless it does not exist, or a pod would never leave.
 func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts Options) (gone bool, err error) {
-	p.silent = c.isNodeSilent(ctx, node)
+	p.notReady = c.isNodeNotReady(ctx, node)
 	if !opts.Force {
-		if stuck := c.stuckPods(ctx, c.newHelper(ctx, opts, p.silent), node); len(stuck) > 0 {
+		if stuck := c.stuckPods(ctx, c.newHelper(ctx, opts, p.notReady), node); len(stuck) > 0 {
 			return false, &apicall.Error{
 				Op:    "drain node",
 				Node:  node,
@@ -196,7 +196,7 @@ func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts 
 			}
 		}
 	}
-	if err := c.cordonInTurn(ctx, node, opts); err != nil {
+	if err := c.cordonWithinLimit(ctx, node, opts); err != nil {
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
@@ -206,19 +206,19 @@ func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts 
 	return false, nil
 }
 
-// noteLeft records the remaining pods and calls gone for each pod that has left.
-func (p *progress) noteLeft(pods []corev1.Pod, gone func(string)) {
+// noteRemaining records the remaining pods and calls gone for each pod that has left.
+func (p *progress) noteRemaining(pods []corev1.Pod, gone func(string)) {
 	now := make([]podRef, 0, len(pods))
 	for _, pod := range pods {
 		now = append(now, podRef{pod.Namespace, pod.Name, pod.UID})
 	}
 	slices.SortFunc(now, func(a, b podRef) int { return strings.Compare(a.String(), b.String()) })
-	for _, was := range p.left {
+	for _, was := range p.remaining {
 		if gone != nil && !slices.Contains(now, was) {
 			gone(was.String())
 		}
 	}
-	p.left = now
+	p.remaining = now
 }
 
 // evictPods evicts or deletes every pod that is not leaving. A disruption budget that refuses now may allow it at the
@@ -249,11 +249,11 @@ func evictPods(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 
 var (
 	errNeverAllowed = errors.New("no eviction would ever be allowed")
-	errTooLate      = errors.New("the drain timed out")
+	errTimedOut     = errors.New("the drain timed out")
 )
 
-// isNodeSilent reports whether a node is known not to be Ready.
-func (c Drainer) isNodeSilent(ctx context.Context, node string) bool {
+// isNodeNotReady reports whether a node is known not to be Ready.
+func (c Drainer) isNodeNotReady(ctx context.Context, node string) bool {
 	n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return false
@@ -268,7 +268,7 @@ func (c Drainer) newHelper(ctx context.Context, opts Options, silent bool) *drai
 		grace = *opts.Grace
 	}
 	if silent {
-		dying = dyingLimit
+		dying = terminatingLimit
 	}
 	return &drain.Helper{
 		Ctx: ctx, Client: c.Kubernetes, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
@@ -277,12 +277,12 @@ func (c Drainer) newHelper(ctx context.Context, opts Options, silent bool) *drai
 	}
 }
 
-// tooLate returns the error of a drain that timed out, with the reason for each pod.
-func (c Drainer) tooLate(ctx context.Context, node string, pods []corev1.Pod) error {
+// timeoutError returns the error of a drain that timed out, with the reason for each pod.
+func (c Drainer) timeoutError(ctx context.Context, node string, pods []corev1.Pod) error {
 	budgets := c.listBudgets(ctx)
-	e := &BlockedError{Node: node, Err: errTooLate}
+	e := &BlockedError{Node: node, Err: errTimedOut}
 	for _, p := range pods {
-		e.Pods = append(e.Pods, BlockedPod{Pod: p.Namespace + "/" + p.Name, Reason: whyBlocked(&p, budgets)})
+		e.Pods = append(e.Pods, BlockedPod{Pod: p.Namespace + "/" + p.Name, Reason: blockReason(&p, budgets)})
 	}
 	slices.SortFunc(e.Pods, func(a, b BlockedPod) int { return strings.Compare(a.Pod, b.Pod) })
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
@@ -302,7 +302,7 @@ func (c Drainer) stuckPods(ctx context.Context, helper *drain.Helper, node strin
 		}
 		for _, b := range coveringBudgets(&pod, budgets) {
 			if NeverAllows(&b) && pod.DeletionTimestamp == nil {
-				out = append(out, BlockedPod{Pod: pod.Namespace + "/" + pod.Name, Reason: neverReason(&b)})
+				out = append(out, BlockedPod{Pod: pod.Namespace + "/" + pod.Name, Reason: neverAllowsReason(&b)})
 			}
 		}
 	}
@@ -318,7 +318,7 @@ func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
 		s.CurrentHealthy >= s.ExpectedPods
 }
 
-func neverReason(b *policyv1.PodDisruptionBudget) string {
+func neverAllowsReason(b *policyv1.PodDisruptionBudget) string {
 	return fmt.Sprintf("PodDisruptionBudget %s wants %d of %d pods, so it never allows a disruption", b.Name,
 		b.Status.DesiredHealthy, b.Status.ExpectedPods)
 }
@@ -344,8 +344,8 @@ func coveringBudgets(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []
 	return out
 }
 
-// whyBlocked returns why a pod remains.
-func whyBlocked(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
+// blockReason returns why a pod remains.
+func blockReason(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if pod.DeletionTimestamp != nil {
 		return "still terminating"
 	}

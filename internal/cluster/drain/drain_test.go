@@ -156,7 +156,7 @@ func TestADrainGoesOnPassByPass(t *testing.T) {
 				t.Fatalf("done %v, %v", done, err)
 			}
 			var names []string
-			for _, p := range state.left {
+			for _, p := range state.remaining {
 				names = append(names, p.String())
 			}
 			return names
@@ -188,8 +188,8 @@ func TestAPassAfterTheDrainsTimeSaysWhatBlocks(t *testing.T) {
 		state := progress{started: time.Now().Add(-time.Hour)}
 		done, err := c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute})
 		var blocked *BlockedError
-		if !done || len(state.left) != 1 || !errors.As(err, &blocked) || apicall.Classify(err) != apicall.Operator {
-			t.Errorf("%v left, done %v, %v", state.left, done, err)
+		if !done || len(state.remaining) != 1 || !errors.As(err, &blocked) || apicall.Classify(err) != apicall.Operator {
+			t.Errorf("%v left, done %v, %v", state.remaining, done, err)
 		}
 		done, err = c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true})
 		if done || err != nil || state.deleting.IsZero() {
@@ -197,7 +197,7 @@ func TestAPassAfterTheDrainsTimeSaysWhatBlocks(t *testing.T) {
 		}
 		done, err = c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true})
 		if !done || err != nil {
-			t.Errorf("after the deletions: %v left, done %v, %v", state.left, done, err)
+			t.Errorf("after the deletions: %v left, done %v, %v", state.remaining, done, err)
 		}
 	})
 }

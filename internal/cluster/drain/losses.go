@@ -28,24 +28,24 @@ func (l Losses) Notes(nodes []string) []string {
 	slices.Sort(local)
 	var out []string
 	if len(bare) > 0 {
-		out = append(out, "pods without a controller are deleted for good by the drain: "+apicall.Names(bare))
+		out = append(out, "pods without a controller are deleted for good by the drain: "+apicall.JoinNames(bare))
 	}
 	if len(local) > 0 {
-		out = append(out, "pods lose the content of their emptyDir volumes when they move: "+apicall.Names(local))
+		out = append(out, "pods lose the content of their emptyDir volumes when they move: "+apicall.JoinNames(local))
 	}
 	return append(out, l.stuck...)
 }
 
 // DrainLosses finds what drains would lose. It returns partial results together with an error.
 func (c Drainer) DrainLosses(ctx context.Context) (Losses, error) {
-	losses, err := c.doomedPods(ctx)
+	losses, err := c.podsAtRisk(ctx)
 	var err2 error
 	losses.stuck, err2 = c.stuckBudgets(ctx)
 	return losses, errors.Join(err, err2)
 }
 
-// doomedPods returns the pods that a drain deletes for good, and those that lose local data.
-func (c Drainer) doomedPods(ctx context.Context) (Losses, error) {
+// podsAtRisk returns the pods that a drain deletes for good, and those that lose local data.
+func (c Drainer) podsAtRisk(ctx context.Context) (Losses, error) {
 	var pods *corev1.PodList
 	err := apicall.Retry(ctx, "list pods", "", func(ctx context.Context) (err error) {
 		pods, err = c.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -79,7 +79,7 @@ func (c Drainer) stuckBudgets(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, b := range c.listBudgets(ctx) {
 		if NeverAllows(&b) {
-			out = append(out, fmt.Sprintf("%s: %s; a drain will stop there", b.Namespace, neverReason(&b)))
+			out = append(out, fmt.Sprintf("%s: %s; a drain will stop there", b.Namespace, neverAllowsReason(&b)))
 		}
 	}
 	return out, ctx.Err()

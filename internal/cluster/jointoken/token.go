@@ -32,7 +32,7 @@ type Issuer struct {
 
 // The form of a bootstrap token. Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
 const (
-	iDLength     = 6
+	idLength     = 6
 	secretLength = 16
 	alphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
 	group        = "system:bootstrappers:kubeadm:default-node-token" // the group of kubeadm's RBAC rules
@@ -48,7 +48,7 @@ const NodeAnnotation = "kubeone.k8c.io/join-token-for"
 // New returns a random bootstrap token, such as "abcdef.0123456789abcdef", and its ID. The token is secret, the ID is
 // not. It does no I/O.
 func New() (token, id string) {
-	id = randomText(iDLength)
+	id = randomText(idLength)
 	return id + "." + randomText(secretLength), id
 }
 
@@ -83,7 +83,7 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodenam
 			apicall.Wrap("create a join token", "", fmt.Errorf("its lifetime %s is not allowed; the maximum is %s", ttl, MaxTTL))
 	}
 	token, id = New()
-	secret := secretOf(token, runID, claim.Node, time.Now().Add(ttl))
+	secret := newTokenSecret(token, runID, claim.Node, time.Now().Add(ttl))
 	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
 		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret,
 			metav1.CreateOptions{FieldManager: apicall.FieldManager})
@@ -115,7 +115,7 @@ func (c Issuer) CheckNode(ctx context.Context, claim nodename.Claim) error {
 	return claim.CheckNode(addresses, n.Labels)
 }
 
-func secretOf(token, runID, node string, expires time.Time) *corev1.Secret {
+func newTokenSecret(token, runID, node string, expires time.Time) *corev1.Secret {
 	id, secret, _ := strings.Cut(token, ".")
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -137,7 +137,7 @@ func secretOf(token, runID, node string, expires time.Time) *corev1.Secret {
 // expired, or is not for a single Node, such as a token of `kubeadm token create`.
 func (c Issuer) NodeOf(ctx context.Context, username string, now time.Time) (node string, err error) {
 	id, ok := strings.CutPrefix(username, user)
-	if !ok || len(id) != iDLength || strings.Trim(id, alphabet) != "" {
+	if !ok || len(id) != idLength || strings.Trim(id, alphabet) != "" {
 		return "", fmt.Errorf("it was made by %q, which is not the bearer of a join token", username)
 	}
 	secret, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, prefix+id, metav1.GetOptions{})

@@ -129,11 +129,11 @@ func TestTokenNeverAppearsInAnError(t *testing.T) {
 
 func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
 	t.Parallel()
-	others := secretOf("zzzzzz.0123456789abcdef", "", "", time.Now())
+	others := newTokenSecret("zzzzzz.0123456789abcdef", "", "", time.Now())
 	others.Data[description] = []byte("made by kubeadm")
 	plain := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "kube-system"}}
-	c, _ := faked(t, others, plain, secretOf("aaaaaa.0123456789abcdef", "1", "a", time.Now()),
-		secretOf("bbbbbb.0123456789abcdef", "2", "b", time.Now()))
+	c, _ := faked(t, others, plain, newTokenSecret("aaaaaa.0123456789abcdef", "1", "a", time.Now()),
+		newTokenSecret("bbbbbb.0123456789abcdef", "2", "b", time.Now()))
 	for range 2 { // the second time there is nothing to do
 		if err := c.RevokeJoinTokens(t.Context(), "1"); err != nil {
 			t.Fatal(err)
@@ -158,12 +158,12 @@ func TestARunRevokesItsOwnTokensOnly(t *testing.T) {
 func TestATokenIsForItsNodeUntilItExpiresOrIsRevoked(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	good := secretOf("aaaaaa.0123456789abcdef", "1", "worker-1", now.Add(time.Second))
-	old := secretOf("bbbbbb.0123456789abcdef", "1", "worker-1", now)
-	others := secretOf("cccccc.0123456789abcdef", "1", "", now.Add(time.Minute))
-	odd := secretOf("dddddd.0123456789abcdef", "1", "worker-1", now.Add(time.Minute))
+	good := newTokenSecret("aaaaaa.0123456789abcdef", "1", "worker-1", now.Add(time.Second))
+	old := newTokenSecret("bbbbbb.0123456789abcdef", "1", "worker-1", now)
+	others := newTokenSecret("cccccc.0123456789abcdef", "1", "", now.Add(time.Minute))
+	odd := newTokenSecret("dddddd.0123456789abcdef", "1", "worker-1", now.Add(time.Minute))
 	odd.Type = corev1.SecretTypeOpaque
-	endless := secretOf("eeeeee.0123456789abcdef", "1", "worker-1", now.Add(time.Minute))
+	endless := newTokenSecret("eeeeee.0123456789abcdef", "1", "worker-1", now.Add(time.Minute))
 	delete(endless.Data, expiration)
 	c, _ := faked(t, good, old, others, odd, endless)
 	for user, want := range map[string]string{

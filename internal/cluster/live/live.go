@@ -43,9 +43,9 @@ type Check struct {
 }
 
 const (
-	atOnce     = 8  // objects compared in parallel
-	mostFields = 8  // fields named of one object
-	longest    = 96 // bytes of a field's path
+	maxParallel   = 8  // objects compared in parallel
+	maxFields     = 8  // fields named of one object
+	maxPathLength = 96 // bytes of a field's path
 )
 
 // isTransient reports whether a comparison failed because the API was slow or busy. A webhook that denies or does not
@@ -59,7 +59,7 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 	applied := make([]*observed.Difference, len(c.Applied))
 	checked := make([]*observed.Difference, len(c.Checks))
 	var group errgroup.Group // without a context: a failed comparison does not stop others
-	group.SetLimit(atOnce)
+	group.SetLimit(maxParallel)
 	for i := range c.Applied {
 		group.Go(func() (err error) {
 			applied[i], err = compareApplied(ctx, a, &c.Applied[i])
@@ -104,7 +104,7 @@ func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstruc
 	}
 	var fields []string
 	addDifferences("", withoutMetadata(before), withoutMetadata(after), &fields)
-	return differenceOf(ssa.Describe(o), fields), nil
+	return newDifference(ssa.Describe(o), fields), nil
 }
 
 // compareLive returns how the object differs from its requirements; nil is nothing.
@@ -118,17 +118,17 @@ func (c Check) compareLive(ctx context.Context, a *ssa.Applier) (*observed.Diffe
 	case err != nil || c.Differs == nil:
 		return nil, err
 	}
-	return differenceOf(of, c.Differs(is.Object)), nil
+	return newDifference(of, c.Differs(is.Object)), nil
 }
 
-func differenceOf(object string, fields []string) *observed.Difference {
+func newDifference(object string, fields []string) *observed.Difference {
 	if len(fields) == 0 {
 		return nil
 	}
 	slices.Sort(fields)
 	fields = slices.Compact(fields)
-	if len(fields) > mostFields {
-		fields = fields[:mostFields]
+	if len(fields) > maxFields {
+		fields = fields[:maxFields]
 	}
 	return &observed.Difference{Object: object, Fields: fields}
 }
@@ -155,7 +155,7 @@ func addDifferences(path string, a, b any, out *[]string) {
 	second, secondIsList := b.([]any)
 	switch {
 	case oneIsMap && otherIsMap:
-		for key := range keysOfBoth(one, other) {
+		for key := range unionKeys(one, other) {
 			addDifferences(joinPath(path, key), one[key], other[key], out)
 		}
 	case firstIsList && secondIsList && len(first) == len(second):
@@ -167,7 +167,7 @@ func addDifferences(path string, a, b any, out *[]string) {
 	}
 }
 
-func keysOfBoth(a, b map[string]any) map[string]bool {
+func unionKeys(a, b map[string]any) map[string]bool {
 	keys := map[string]bool{}
 	for key := range a {
 		keys[key] = true
@@ -183,5 +183,5 @@ func joinPath(path, key string) string {
 	if path != "" {
 		path += "."
 	}
-	return phrase.Shorten(path+key, longest)
+	return phrase.Shorten(path+key, maxPathLength)
 }

@@ -15,9 +15,9 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// Applied returns what applying the component's objects again would change, line by line. It changes nothing. Objects
-// that cannot be compared are included with the reason.
-func Applied(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
+// PreviewApply returns what applying the component's objects again would change, line by line. It changes nothing.
+// Objects that cannot be compared are included with the reason.
+func PreviewApply(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	var out []diff.Change
 	for i := range c.Applied {
 		o := &c.Applied[i]
@@ -39,14 +39,14 @@ func Applied(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	}
 	for _, check := range c.Checks {
 		if !check.Settings {
-			out = append(out, check.reapplied(ctx, a)...)
+			out = append(out, check.describeReapply(ctx, a)...)
 		}
 	}
 	return out
 }
 
-// Set returns what setting the component's settings would change, line by line. It changes nothing.
-func Set(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
+// PreviewSettings returns what setting the component's settings would change, line by line. It changes nothing.
+func PreviewSettings(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	var out []diff.Change
 	for _, check := range c.Checks {
 		if !check.Settings || check.Texts == nil {
@@ -67,8 +67,8 @@ func Set(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	return out
 }
 
-// reapplied describes the difference of an object that kubeadm will apply again.
-func (c Check) reapplied(ctx context.Context, a *ssa.Applier) []diff.Change {
+// describeReapply describes the difference of an object that kubeadm will apply again.
+func (c Check) describeReapply(ctx context.Context, a *ssa.Applier) []diff.Change {
 	o, of, err := c.getLive(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -78,7 +78,7 @@ func (c Check) reapplied(ctx context.Context, a *ssa.Applier) []diff.Change {
 	case c.Differs == nil:
 		return nil
 	}
-	if d := differenceOf(of, c.Differs(o.Object)); d != nil {
+	if d := newDifference(of, c.Differs(o.Object)); d != nil {
 		why := "it differs in " + strings.Join(d.Fields, ", ") + "; kubeadm will apply it again"
 		return []diff.Change{diff.Unknown(of, why)}
 	}

@@ -52,7 +52,7 @@ func TestLinesThatAnApplyWouldChange(t *testing.T) {
 		*object(t, wanted), *secret("bmV3"), *named("ConfigMap", "refused", "}"),
 		*named("ConfigMap", "new", "}\ndata: {a: b}"),
 	}}
-	got := shown(Applied(t.Context(), a, c))
+	got := shown(PreviewApply(t.Context(), a, c))
 	for _, want := range []string{
 		"ConfigMap net/settings\n-  a: \"0\"\n+  a: \"1\"\n", "-  a: <secret>\n+  a: <secret, changed>\n",
 		"ConfigMap net/refused\n? ", "refused: it is\n", "ConfigMap net/new\n+apiVersion: v1\n",
@@ -88,12 +88,12 @@ func TestLinesOfObjectsThatOthersApplied(t *testing.T) {
 	missing.Name = "missing"
 	a, _ := applier(t, nil, object(t, wanted))
 	c := Component{Checks: []Check{check("settings"), check("missing"), set, missing}}
-	if got := shown(Set(t.Context(), a, c)); got != "ConfigMap net/settings\n-a: 1\n+a: 5\n" {
+	if got := shown(PreviewSettings(t.Context(), a, c)); got != "ConfigMap net/settings\n-a: 1\n+a: 5\n" {
 		t.Error(got)
 	}
 	const want = "ConfigMap net/settings\n? it differs in data.a; kubeadm will apply it again\n" +
 		"ConfigMap net/missing\n? it is missing; kubeadm will create it\n"
-	if got := shown(Applied(t.Context(), a, c)); got != want {
+	if got := shown(PreviewApply(t.Context(), a, c)); got != want {
 		t.Error(got)
 	}
 }

@@ -33,19 +33,19 @@ type proxies struct {
 	HTTPS string `json:"https,omitempty"`
 }
 
-// CredentialsIn reads the credentials in a Secret. They are validated like those of the manifest, since registry names
-// become file names. The error never quotes the data.
-func CredentialsIn(data map[string][]byte) (desired.Credentials, error) {
+// ParseCredentials reads the credentials in a Secret. They are validated like those of the manifest, since registry
+// names become file names. The error never quotes the data.
+func ParseCredentials(data map[string][]byte) (desired.Credentials, error) {
 	var out desired.Credentials
 	var registries map[string]v1beta2.ContainerdRegistryAuthConfig
 	var proxy proxies
 	for key, into := range map[string]any{registriesKey: &registries, proxiesKey: &proxy} {
 		if text := data[key]; len(text) > 0 && json.Unmarshal(text, into) != nil {
-			return out, notOurs(key)
+			return out, invalidKeyError(key)
 		}
 	}
 	if strings.ContainsFunc(proxy.HTTP+proxy.HTTPS, unicode.IsControl) {
-		return out, notOurs(proxiesKey)
+		return out, invalidKeyError(proxiesKey)
 	}
 	out.HTTPProxy, out.HTTPSProxy = proxy.HTTP, proxy.HTTPS
 	if registries == nil {
@@ -55,37 +55,37 @@ func CredentialsIn(data map[string][]byte) (desired.Credentials, error) {
 	for name, auth := range registries {
 		wrong, _ := v1beta2.RegistryProblem(name)
 		if _, odd, _ := auth.Problem(); wrong != "" || odd != "" {
-			return desired.Credentials{}, notOurs(registriesKey)
+			return desired.Credentials{}, invalidKeyError(registriesKey)
 		}
 		out.Registries[name] = desired.RegistryAuth(auth)
 	}
 	return out, nil
 }
 
-func notOurs(key string) error {
+func invalidKeyError(key string) error {
 	return fmt.Errorf("the key %q of the Secret %s/%s is invalid: run kubeone apply to write it again, with "+
 		"--credentials if you use them", key, Namespace, CredentialsSecret)
 }
 
-// CredentialsAreKept reports whether a Secret's data has the credentials; nil data is a missing Secret. Nil registries
+// HasCredentials reports whether a Secret's data has the credentials; nil data is a missing Secret. Nil registries
 // in c are not compared. Without any credentials, no Secret is needed.
-func CredentialsAreKept(data map[string][]byte, c desired.Credentials) bool {
+func HasCredentials(data map[string][]byte, c desired.Credentials) bool {
 	if data == nil && len(c.Registries) == 0 && c.HTTPProxy == "" && c.HTTPSProxy == "" {
 		return true
 	}
-	has, err := CredentialsIn(data)
+	has, err := ParseCredentials(data)
 	if data == nil || err != nil || has.HTTPProxy != c.HTTPProxy || has.HTTPSProxy != c.HTTPSProxy {
 		return false
 	}
 	return c.Registries == nil || has.Registries != nil && maps.Equal(has.Registries, c.Registries)
 }
 
-// secretData returns the Secret's new data with the credentials. If c has nil registries, those in data stay, unless
+// newSecretData returns the Secret's new data with the credentials. If c has nil registries, those in data stay, unless
 // they are unreadable.
-func secretData(data map[string][]byte, c desired.Credentials) (map[string][]byte, error) {
+func newSecretData(data map[string][]byte, c desired.Credentials) (map[string][]byte, error) {
 	proxy, err := json.Marshal(proxies{HTTP: c.HTTPProxy, HTTPS: c.HTTPSProxy})
 	out := map[string][]byte{proxiesKey: proxy}
-	if had, unread := CredentialsIn(data); unread == nil && had.Registries != nil {
+	if had, unread := ParseCredentials(data); unread == nil && had.Registries != nil {
 		out[registriesKey] = data[registriesKey]
 	}
 	if c.Registries == nil || err != nil {
@@ -116,16 +116,16 @@ func (s CredentialStore) HostCredentials(ctx context.Context) (c *desired.Creden
 		if err != nil {
 			return err
 		}
-		is, err := CredentialsIn(held.Data)
+		is, err := ParseCredentials(held.Data)
 		c, revision = &is, string(held.UID)+"/"+held.ResourceVersion
 		return err
 	})
 	return c, revision, err
 }
 
-// KeepHostCredentials stores the credentials for hosts of Machines if they changed. Without the controllers' namespace
+// SaveHostCredentials stores the credentials for hosts of Machines if they changed. Without the controllers' namespace
 // there are no such hosts, and it writes nothing.
-func (s CredentialStore) KeepHostCredentials(ctx context.Context, c desired.Credentials) error {
+func (s CredentialStore) SaveHostCredentials(ctx context.Context, c desired.Credentials) error {
 	return apicall.Retry(ctx, "save the credentials of hosts", "", func(ctx context.Context) error {
 		secrets := s.Kubernetes.CoreV1().Secrets(Namespace)
 		held, err := secrets.Get(ctx, CredentialsSecret, metav1.GetOptions{})
@@ -136,10 +136,10 @@ func (s CredentialStore) KeepHostCredentials(ctx context.Context, c desired.Cred
 		if absent {
 			held = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: CredentialsSecret, Namespace: Namespace}}
 		}
-		if CredentialsAreKept(held.Data, c) {
+		if HasCredentials(held.Data, c) {
 			return nil
 		}
-		if held.Data, err = secretData(held.Data, c); err != nil {
+		if held.Data, err = newSecretData(held.Data, c); err != nil {
 			return err
 		}
 		if !absent {

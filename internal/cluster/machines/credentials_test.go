@@ -63,7 +63,7 @@ func TestCredentialsAreKept(t *testing.T) {
 			[]string{"update secrets"}},
 	} {
 		api.ClearActions()
-		if err := s.KeepHostCredentials(t.Context(), c.keep); err != nil {
+		if err := s.SaveHostCredentials(t.Context(), c.keep); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if diff := cmp.Diff(c.writes, writes(api)); diff != "" {
@@ -87,7 +87,7 @@ func TestAClusterWithoutControllersKeepsNoCredentials(t *testing.T) {
 		return true, nil, apierrors.NewNotFound(corev1.Resource("namespaces"), Namespace)
 	})
 	s := CredentialStore{Kubernetes: api}
-	if err := s.KeepHostCredentials(t.Context(), desired.Credentials{Registries: registries("a")}); err != nil {
+	if err := s.SaveHostCredentials(t.Context(), desired.Credentials{Registries: registries("a")}); err != nil {
 		t.Error(err)
 	}
 }
@@ -108,7 +108,7 @@ func TestASecretThatIsNoneOfOursIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, keep := range []desired.Credentials{{}, {Registries: registries()}} {
-				if CredentialsAreKept(data, keep) {
+				if HasCredentials(data, keep) {
 					t.Error("it is taken for what is kept")
 				}
 			}
@@ -121,7 +121,7 @@ func TestASecretThatIsNoneOfOursIsRefused(t *testing.T) {
 				!strings.Contains(err.Error(), CredentialsSecret) {
 				t.Errorf("got %v, %v", c, err)
 			}
-			if err := s.KeepHostCredentials(t.Context(), desired.Credentials{}); err != nil {
+			if err := s.SaveHostCredentials(t.Context(), desired.Credentials{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := s.HostCredentials(t.Context()); err != nil {

@@ -31,11 +31,11 @@ const (
 	pollEvery = 2 * time.Second
 	// patience is how long the controllers may be silent, and how long a host may keep the claim of a deleted Machine.
 	// Another controller process takes over within 15 seconds, and such a host is retried every five.
-	patience = time.Minute
+	maxSilence = time.Minute
 	// longest limits the quoted part of a Host's message, which may contain text from the host, in bytes.
-	longest = 200
+	maxMessageLength = 200
 	// listed is the page size of lists.
-	listed = 500
+	pageSize = 500
 )
 
 // DeleteMachines deletes all MachineDeployments, MachineSets and Machines. It does not wait for their finalizers: the
@@ -85,7 +85,7 @@ func (r Returner) deleteObject(ctx context.Context, kind schema.GroupVersionReso
 func (r Returner) listObjects(ctx context.Context, kind schema.GroupVersionResource) ([]unstructured.Unstructured,
 	error) {
 	var out []unstructured.Unstructured
-	options := metav1.ListOptions{Limit: listed}
+	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		page, err := r.Dynamic.Resource(kind).List(ctx, options)
 		if apierrors.IsNotFound(err) {
@@ -102,7 +102,7 @@ func (r Returner) listObjects(ctx context.Context, kind schema.GroupVersionResou
 }
 
 // pool has the remaining Machines and hosts.
-type pool struct {
+type leftovers struct {
 	names   []string // remaining Machines
 	hosts   []string // hosts that are not returned, each with its message
 	orphans bool     // hosts are left, but no Machine
@@ -117,7 +117,7 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 	defer cancel()
 	began := time.Now()
 	orphaned, heard := began, began
-	var last pool
+	var last leftovers
 	for {
 		now, err := r.deleteAndList(limit)
 		switch {
@@ -137,13 +137,13 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 			last = now
 		}
 		switch {
-		case time.Since(heard) > patience:
+		case time.Since(heard) > maxSilence:
 			return last.failedError("the controllers do not respond: start kubeone controller again")
-		case time.Since(orphaned) > patience:
+		case time.Since(orphaned) > maxSilence:
 			return last.failedError("their Machines are deleted, but these hosts do not answer")
 		case !retry.Pause(limit, pollEvery):
 			if ctx.Err() != nil {
-				return apicall.Ended(ctx, "wait for the hosts of Machines", "", strings.Join(last.remaining(), ", "))
+				return apicall.EndedError(ctx, "wait for the hosts of Machines", "", strings.Join(last.remaining(), ", "))
 			}
 			return last.failedError(fmt.Sprintf("they were not returned within %s", within))
 		}
@@ -151,11 +151,11 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 }
 
 // deleteAndList deletes what is not being deleted yet, and returns what is left.
-func (r Returner) deleteAndList(ctx context.Context) (pool, error) {
+func (r Returner) deleteAndList(ctx context.Context) (leftovers, error) {
 	if err := r.deleteAll(ctx); err != nil {
-		return pool{}, err
+		return leftovers{}, err
 	}
-	var p pool
+	var p leftovers
 	hosts, err := r.listObjects(ctx, Hosts()) // before the Machines: a Machine frees its host before it disappears
 	if err != nil {
 		return p, err
@@ -174,7 +174,7 @@ func (r Returner) deleteAndList(ctx context.Context) (pool, error) {
 		}
 		text := fmt.Sprintf("%s (Machine %s/%s", hosts[i].GetName(), claim["namespace"], claim["name"])
 		if said, _, err := unstructured.NestedString(hosts[i].Object, "status", "message"); err == nil && said != "" {
-			text += ": " + phrase.Shorten(said, longest)
+			text += ": " + phrase.Shorten(said, maxMessageLength)
 		}
 		p.hosts = append(p.hosts, strings.Join(strings.Fields(host.Printed(text)), " ")+")")
 	}
@@ -191,7 +191,7 @@ func (r Returner) deleteAndList(ctx context.Context) (pool, error) {
 }
 
 // remaining returns the hosts that are not returned, or else the remaining Machines.
-func (p pool) remaining() []string {
+func (p leftovers) remaining() []string {
 	if len(p.hosts) > 0 {
 		return p.hosts
 	}
@@ -202,10 +202,10 @@ func (p pool) remaining() []string {
 	return out
 }
 
-func (p pool) failedError(why string) error {
+func (p leftovers) failedError(why string) error {
 	who := "the remaining Machines could not be read"
 	if left := p.remaining(); len(left) > 0 {
-		who = apicall.Names(left)
+		who = apicall.JoinNames(left)
 	}
 	return &apicall.Error{
 		Op: "wait for the hosts of Machines", Class: apicall.Operator,

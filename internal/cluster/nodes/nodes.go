@@ -34,7 +34,7 @@ const (
 
 // ownTaints is the annotation with a Node's taints from the manifest, as "key:Effect,…". A taint removed from the
 // manifest is then removed from the Node too.
-const ownTaints = observed.TaintsAnnotation
+const taintsAnnotation = observed.TaintsAnnotation
 
 // SetNodeMeta sets the labels, annotations and taints of the manifest on a Node, and writes nothing if it has them. A
 // label or annotation whose key ends in "-" is removed. Taints of earlier calls and kubeadm's ControlPlaneTaint are
@@ -65,10 +65,10 @@ func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations
 func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints []desired.Taint) map[string]any {
 	if _, ofMachine := labels[desired.OwnerLabel]; ofMachine { // the controllers manage its taints
 		have = have.DeepCopy()
-		delete(have.Annotations, ownTaints)
+		delete(have.Annotations, taintsAnnotation)
 	}
 	want, owned := mergeTaints(have, taints)
-	annotations = withOwnTaints(annotations, owned)
+	annotations = withTaintsAnnotation(annotations, owned)
 	meta := map[string]any{}
 	if changes := mapChanges(have.Labels, labels); len(changes) > 0 {
 		meta["labels"] = changes
@@ -109,7 +109,7 @@ func mapChanges(have, want map[string]string) map[string]any {
 
 // mergeTaints returns the desired taints of the Node, others' first, and the value of ownTaints.
 func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint, owned string) {
-	ours := strings.Split(have.Annotations[ownTaints], ",")
+	ours := strings.Split(have.Annotations[taintsAnnotation], ",")
 	merged = []corev1.Taint{}
 	for _, t := range have.Spec.Taints {
 		wanted := slices.ContainsFunc(want, func(w desired.Taint) bool {
@@ -144,15 +144,15 @@ func sameTaints(a, b []corev1.Taint) bool {
 	return len(a) == len(b)
 }
 
-func withOwnTaints(annotations map[string]string, owned string) map[string]string {
+func withTaintsAnnotation(annotations map[string]string, owned string) map[string]string {
 	all := make(map[string]string, len(annotations)+1)
 	for key, value := range annotations {
 		all[key] = value
 	}
 	if owned == "" {
-		all[ownTaints+"-"] = ""
+		all[taintsAnnotation+"-"] = ""
 	} else {
-		all[ownTaints] = owned
+		all[taintsAnnotation] = owned
 	}
 	return all
 }
@@ -204,7 +204,7 @@ func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd st
 // pods may be too. A Node that does not exist is silent.
 func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 	const op = "wait for the silence of node"
-	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
+	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.WaitLimit)
 	defer cancel()
 	for {
 		state := ""
@@ -217,19 +217,19 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 		case err != nil:
 			state = err.Error()
 		default:
-			if isSilent(have) {
+			if hasStoppedReporting(have) {
 				return nil
 			}
 			state = "its kubelet reports"
 		}
 		if !retry.Pause(ctx, apicall.PollEvery) {
-			return apicall.Ended(ctx, op, node, state)
+			return apicall.EndedError(ctx, op, node, state)
 		}
 	}
 }
 
-// isSilent reports whether a Node's kubelet has stopped reporting, or has never reported.
-func isSilent(n *corev1.Node) bool {
+// hasStoppedReporting reports whether a Node's kubelet has stopped reporting, or has never reported.
+func hasStoppedReporting(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionUnknown

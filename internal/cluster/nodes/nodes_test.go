@@ -33,7 +33,7 @@ func TestNodePatchHoldsOnlyWhatDiffers(t *testing.T) {
 	notReady := corev1.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}
 	byKubeadm := corev1.Taint{Key: ControlPlaneTaint, Effect: "NoSchedule"}
 	owned := func(what string, taints ...corev1.Taint) *corev1.Node {
-		return node(func(n *corev1.Node) { n.Annotations[ownTaints], n.Spec.Taints = what, taints })
+		return node(func(n *corev1.Node) { n.Annotations[taintsAnnotation], n.Spec.Taints = what, taints })
 	}
 	meta := func(fields ...any) map[string]any {
 		m := map[string]any{}
@@ -67,7 +67,7 @@ func TestNodePatchHoldsOnlyWhatDiffers(t *testing.T) {
 		"taint added beside another's": {
 			have:   node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{notReady} }),
 			taints: []desired.Taint{dedicated},
-			want: meta("metadata", meta("annotations", meta(ownTaints, "dedicated:NoExecute"), "resourceVersion", "7"),
+			want: meta("metadata", meta("annotations", meta(taintsAnnotation, "dedicated:NoExecute"), "resourceVersion", "7"),
 				"spec", meta("taints", []corev1.Taint{notReady, {Key: "dedicated", Value: "db", Effect: "NoExecute"}})),
 		},
 		"kubeadm's taint not wanted": {
@@ -76,7 +76,7 @@ func TestNodePatchHoldsOnlyWhatDiffers(t *testing.T) {
 		},
 		"own taint left the manifest": {
 			have: owned("dedicated:NoExecute", corev1.Taint{Key: "dedicated", Value: "db", Effect: "NoExecute"}),
-			want: meta("metadata", meta("annotations", meta(ownTaints, nil), "resourceVersion", "7"), "spec",
+			want: meta("metadata", meta("annotations", meta(taintsAnnotation, nil), "resourceVersion", "7"), "spec",
 				meta("taints", []corev1.Taint{})),
 		},
 		"a Machine's Node says that an administrator's taint is its own": {

@@ -18,8 +18,8 @@ import (
 
 const (
 	// mostFormerNames limits the former endpoints, which stay in certificates of API servers.
-	mostFormerNames = 256
-	longestWord     = 253 // characters of a Kubernetes name; digests and run IDs are shorter
+	maxFormerNames = 256
+	maxWordLength  = 253 // characters of a Kubernetes name; digests and run IDs are shorter
 )
 
 // Decode reads the data of the ConfigMap. It validates each key, since anyone who can write ConfigMaps may have changed
@@ -27,13 +27,13 @@ const (
 func Decode(data map[string]string) *Record {
 	r := &Record{Addons: map[string]string{}}
 	for key, decode := range map[string]func(text string) error{
-		observed.RecordCluster:        decodeField(&r.Cluster, isSubdomain),
-		observed.RecordManifestDigest: decodeField(&r.ManifestDigest, isWord),
-		observed.RecordRunID:          decodeField(&r.RunID, isWord),
-		observed.RecordHardening:      decodeField(&r.Hardening, isHardening),
-		observed.RecordManifest:       decodeField(&r.Manifest, isManifest),
+		observed.RecordCluster:        decodeField(&r.Cluster, checkSubdomain),
+		observed.RecordManifestDigest: decodeField(&r.ManifestDigest, checkWord),
+		observed.RecordRunID:          decodeField(&r.RunID, checkWord),
+		observed.RecordHardening:      decodeField(&r.Hardening, checkHardening),
+		observed.RecordManifest:       decodeField(&r.Manifest, checkManifest),
 		observed.RecordFormerEndpoints: func(text string) (err error) {
-			r.FormerEndpoints, err = formerNames(text)
+			r.FormerEndpoints, err = parseFormerNames(text)
 			return err
 		},
 		observed.RecordNodes: func(text string) (err error) {
@@ -79,21 +79,21 @@ func decodeField(field *string, check func(string) error) func(string) error {
 	}
 }
 
-func isSubdomain(text string) error {
+func checkSubdomain(text string) error {
 	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
 		return fmt.Errorf("%.60q is not a cluster's name", text)
 	}
 	return nil
 }
 
-func isHardening(text string) error {
+func checkHardening(text string) error {
 	if text != desired.HardeningBaseline && text != desired.HardeningNone {
 		return fmt.Errorf("%.60q is neither %s nor %s", text, desired.HardeningBaseline, desired.HardeningNone)
 	}
 	return nil
 }
 
-func isManifest(text string) error {
+func checkManifest(text string) error {
 	var object map[string]any
 	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
 		return errors.New("it is not a manifest in YAML")
@@ -101,10 +101,10 @@ func isManifest(text string) error {
 	return nil
 }
 
-// isWord checks a digest, an ID or a name.
-func isWord(text string) error {
+// checkWord checks a digest, an ID or a name.
+func checkWord(text string) error {
 	strange := func(r rune) bool { return r <= ' ' || r > '~' }
-	if len(text) > longestWord || strings.ContainsFunc(text, strange) {
+	if len(text) > maxWordLength || strings.ContainsFunc(text, strange) {
 		return fmt.Errorf("%.60q is not one word", text)
 	}
 	return nil
@@ -117,19 +117,19 @@ func decodeWords(text string) (map[string]string, error) {
 		return nil, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(read)) {
-		if err := isWord(read[key]); err != nil {
+		if err := checkWord(read[key]); err != nil {
 			return nil, fmt.Errorf("%.60q: %w", key, err)
 		}
 	}
 	return read, nil
 }
 
-// formerNames reads names and addresses of the API, which go into certificates of API servers. It fails if one is
+// parseFormerNames reads names and addresses of the API, which go into certificates of API servers. It fails if one is
 // invalid or there are too many.
-func formerNames(text string) ([]string, error) {
+func parseFormerNames(text string) ([]string, error) {
 	names := strings.Fields(strings.ToLower(text))
-	if len(names) > mostFormerNames {
-		return nil, fmt.Errorf("it has %d names, more than %d", len(names), mostFormerNames)
+	if len(names) > maxFormerNames {
+		return nil, fmt.Errorf("it has %d names, more than %d", len(names), maxFormerNames)
 	}
 	for _, name := range names {
 		address, err := netip.ParseAddr(name)

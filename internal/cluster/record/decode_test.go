@@ -109,7 +109,7 @@ func TestAnUpdateLosesNoOtherKey(t *testing.T) {
 			t.Errorf("%s (-before +after):\n%s", key, diff)
 		}
 		if err := c.UpdateRecord(t.Context(), func(r *Record) error {
-			r.Repaired(key)
+			r.MarkRepaired(key)
 			return nil
 		}); err != nil {
 			t.Errorf("%s: %v", key, err)

@@ -18,7 +18,7 @@ import (
 const reporter = "kubeone"
 
 // longestMessage is the API's limit for an Event's message, in bytes.
-const longestMessage = 1024
+const maxMessageLength = 1024
 
 // Event is an action of a run on a node. It becomes an Event of the Node, which kubectl describe node shows.
 type Event struct {
@@ -30,17 +30,17 @@ type Event struct {
 	Time    time.Time
 }
 
-// Tell writes an Event of a Node. It tries only once, since an Event is not worth waiting for.
-func (c Store) Tell(ctx context.Context, e Event) error {
-	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
+// WriteEvent writes an Event of a Node. It tries only once, since an Event is not worth waiting for.
+func (c Store) WriteEvent(ctx context.Context, e Event) error {
+	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.OpTimeout)
 	defer cancel()
-	_, err := c.Kubernetes.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e.asObject(),
+	_, err := c.Kubernetes.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e.newObject(),
 		metav1.CreateOptions{FieldManager: apicall.FieldManager})
 	return apicall.Wrap("write an Event", e.Node, err)
 }
 
-// asObject returns the Event in the form of kubelets: in the default namespace, with the Node's name as UID.
-func (e Event) asObject() *corev1.Event {
+// newObject returns the Event in the form of kubelets: in the default namespace, with the Node's name as UID.
+func (e Event) newObject() *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
 		kind = corev1.EventTypeWarning
@@ -54,7 +54,7 @@ func (e Event) asObject() *corev1.Event {
 			Annotations: map[string]string{apicall.RunIDAnnotation: e.RunID},
 		},
 		InvolvedObject: corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: e.Node, UID: types.UID(e.Node)},
-		Reason:         e.Reason, Message: phrase.Shorten(e.Message, longestMessage), Type: kind,
+		Reason:         e.Reason, Message: phrase.Shorten(e.Message, maxMessageLength), Type: kind,
 		FirstTimestamp: when, LastTimestamp: when, Count: 1,
 		Source: corev1.EventSource{Component: reporter}, ReportingController: reporter, ReportingInstance: e.RunID,
 	}

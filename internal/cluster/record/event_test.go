@@ -24,7 +24,7 @@ func TestEventsAreOfTheNode(t *testing.T) {
 		{Node: "cp-1", Reason: "KubeOneDrained", Message: strings.Repeat("é", 2000), RunID: "run-1", Time: when,
 			Warning: true},
 	} {
-		if err := c.Tell(t.Context(), e); err != nil {
+		if err := c.WriteEvent(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +58,7 @@ func TestAnEventIsTriedOnce(t *testing.T) {
 		c, api := faked(t)
 		clustertest.FailOnce(api, "create", "events", errors.New("no"))
 		began := time.Now()
-		if err := c.Tell(t.Context(), Event{Node: "cp-1", Reason: "KubeOneJoined"}); err == nil ||
+		if err := c.WriteEvent(t.Context(), Event{Node: "cp-1", Reason: "KubeOneJoined"}); err == nil ||
 			time.Since(began) > 0 {
 			t.Errorf("got %v after %v", err, time.Since(began))
 		}

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	historyRuns  = 50
-	historyBytes = 256 << 10
-	leastHistory = 32 << 10 // for the results of the last runs, without steps
-	mostBytes    = 1 << 20  // maximum size of a ConfigMap
+	maxHistoryRuns    = 50
+	maxHistoryBytes   = 256 << 10
+	minHistoryBytes   = 32 << 10 // for the results of the last runs, without steps
+	maxConfigMapBytes = 1 << 20  // maximum size of a ConfigMap
 )
 
 // Result is the result of a run or step.
@@ -85,7 +85,7 @@ func (r *Record) AddRun(run Run) {
 
 // trimHistory encodes the last runs as JSON. If they exceed room bytes, it drops steps, those of the oldest runs first.
 func (r *Record) trimHistory(room int) ([]byte, error) {
-	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
+	runs := append([]Run{}, r.History[max(0, len(r.History)-maxHistoryRuns):]...)
 	sizes, total := make([]int, len(runs)), 0
 	for i := range runs {
 		text, err := json.Marshal(runs[i])

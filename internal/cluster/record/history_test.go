@@ -50,7 +50,7 @@ func TestHistoryKeepsTheLastFiftyRunsAndFitsIntoAConfigMap(t *testing.T) {
 				t.Errorf("%+v: run %d has no steps, and an older one has", c, i)
 			}
 		}
-		if len(got) != c.kept || detailed != c.detailed || bytes > historyBytes {
+		if len(got) != c.kept || detailed != c.detailed || bytes > maxHistoryBytes {
 			t.Errorf("%+v: kept %d runs, %d of them with steps, in %d bytes", c, len(got), detailed, bytes)
 		}
 		if len(got) > 0 && got[len(got)-1].ID != fmt.Sprint("run-", c.runs-1) {
@@ -62,7 +62,7 @@ func TestHistoryKeepsTheLastFiftyRunsAndFitsIntoAConfigMap(t *testing.T) {
 // A large manifest leaves less room for the history, and the whole record still fits into a ConfigMap.
 func TestARecordWithALargeManifestFitsIntoAConfigMap(t *testing.T) {
 	t.Parallel()
-	r := &Record{Manifest: strings.Repeat("x", mostBytes-2*leastHistory)}
+	r := &Record{Manifest: strings.Repeat("x", maxConfigMapBytes-2*minHistoryBytes)}
 	if err := CheckSize(r.Manifest, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestARecordWithALargeManifestFitsIntoAConfigMap(t *testing.T) {
 	for n := range 1000 {
 		run.Steps = append(run.Steps, Step{ID: fmt.Sprint("join-worker/worker-", n), Result: Done})
 	}
-	for range historyRuns {
+	for range maxHistoryRuns {
 		r.AddRun(run)
 	}
 	data, err := encodeRecord(r)
@@ -81,7 +81,7 @@ func TestARecordWithALargeManifestFitsIntoAConfigMap(t *testing.T) {
 	for key, text := range data {
 		size += len(key) + len(text)
 	}
-	if size > mostBytes {
+	if size > maxConfigMapBytes {
 		t.Errorf("%d bytes", size)
 	}
 	r.Manifest += "x"

@@ -46,8 +46,8 @@ type Record struct {
 // IsUnreadable reports whether the key is invalid.
 func (r *Record) IsUnreadable(key string) bool { return r.Unreadable[key] != "" }
 
-// Repaired marks the fields of these keys as valid, even if they are zero.
-func (r *Record) Repaired(keys ...string) {
+// MarkRepaired marks the fields of these keys as valid, even if they are zero.
+func (r *Record) MarkRepaired(keys ...string) {
 	for _, key := range keys {
 		delete(r.Unreadable, key)
 	}
@@ -142,7 +142,7 @@ func CheckSize(manifest string, nodes map[string]string) error {
 	for id, node := range nodes {
 		size += len(id) + len(node) + len(`"":"",`)
 	}
-	if most := mostBytes - 2*leastHistory; size > most {
+	if most := maxConfigMapBytes - 2*minHistoryBytes; size > most {
 		return fmt.Errorf("the manifest has %d KiB and the names of its %d hosts %d KiB, and the cluster's record, "+
 			"ConfigMap %s/%s, has room for %d KiB of both; give each host fewer or shorter fields, or have workers as "+
 			"Machines", len(manifest)>>10, len(nodes), (size-len(manifest))>>10, metav1.NamespaceSystem, Name, most>>10)
@@ -159,8 +159,8 @@ func encodeRecord(r *Record) (map[string]string, error) {
 	if r.Nodes == nil {
 		nodes = []byte("{}")
 	}
-	room := mostBytes - leastHistory - len(r.Manifest) - len(nodes) - len(addons)
-	history, err3 := r.trimHistory(min(historyBytes, max(leastHistory, room)))
+	room := maxConfigMapBytes - minHistoryBytes - len(r.Manifest) - len(nodes) - len(addons)
+	history, err3 := r.trimHistory(min(maxHistoryBytes, max(minHistoryBytes, room)))
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}

@@ -14,11 +14,11 @@ var privateKey = pattern.Lazy(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
 var encoded = pattern.Lazy(`[A-Za-z0-9+/_-]{28,}`)
 
 // nesting limits nested base64 layers. A kubeconfig in a Secret has two.
-const nesting = 3
+const maxNesting = 3
 
 // holdsPrivateKey reports whether a text contains a PEM private key, plain or in base64 as in a kubeconfig or Secret.
 // It is the last line of defence: callers must already have removed secrets.
-func holdsPrivateKey(text string) bool { return privateKeyWithin(text, nesting) }
+func holdsPrivateKey(text string) bool { return privateKeyWithin(text, maxNesting) }
 
 func privateKeyWithin(text string, depth int) bool {
 	if privateKey().MatchString(text) {

@@ -31,7 +31,7 @@ const (
 // waitDaemonSet waits for a DaemonSet's rollout. Pods on Nodes that are not Ready count as unavailable and would stop
 // the controller. So maxUnavailable is increased by their number during the rollout.
 func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excused []string, err error) {
-	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
+	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.WaitLimit)
 	defer cancel()
 	sets := c.Kubernetes.AppsV1().DaemonSets(w.Namespace)
 	check := func(d *appsv1.DaemonSet) (done bool, state string, err error) {
@@ -55,11 +55,11 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 // excusedNodes returns the Nodes that are not Ready if only they delay the DaemonSet: all others have its latest pods,
 // which are available. Otherwise it returns nil. State is extended to a description for errors.
 func (c Waiter) excusedNodes(ctx context.Context, d *appsv1.DaemonSet, state string) ([]string, string, error) {
-	silent, err := c.silentNodes(ctx)
+	silent, err := c.notReadyNodes(ctx)
 	if err != nil || len(silent) == 0 || d.Status.ObservedGeneration < d.Generation {
 		return nil, state, err
 	}
-	state += "; not Ready: " + apicall.Names(silent)
+	state += "; not Ready: " + apicall.JoinNames(silent)
 	pods, err := c.podsOf(ctx, d)
 	if err != nil {
 		return nil, state, err
@@ -94,8 +94,8 @@ func isLatest(p *corev1.Pod, d *appsv1.DaemonSet) bool {
 		p.Labels[templateGeneration] == d.Annotations[appsv1.DeprecatedTemplateGeneration]
 }
 
-// silentNodes returns the names of the Nodes that are not Ready, sorted.
-func (c Waiter) silentNodes(ctx context.Context) ([]string, error) {
+// notReadyNodes returns the names of the Nodes that are not Ready, sorted.
+func (c Waiter) notReadyNodes(ctx context.Context) ([]string, error) {
 	list, err := c.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err

@@ -12,14 +12,14 @@ import (
 )
 
 // leaders are the Leases of control-plane components with leader election.
-var leaders = []string{"kube-controller-manager", "kube-scheduler"}
+var leaderLeases = []string{"kube-controller-manager", "kube-scheduler"}
 
 // WaitLeading waits until a controller manager and a scheduler lead. Until then, ending pods stay in their Services and
 // new ones are not scheduled. A component leads when it renews its Lease, whatever its clock says. A missing Lease is
 // skipped: it may have another name.
 func (c Waiter) WaitLeading(ctx context.Context) error {
 	leases := c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
-	for _, name := range leaders {
+	for _, name := range leaderLeases {
 		var first *coordinationv1.Lease
 		err := apicall.Retry(ctx, "read lease", name, func(ctx context.Context) (err error) {
 			first, err = leases.Get(ctx, name, metav1.GetOptions{})

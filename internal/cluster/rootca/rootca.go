@@ -24,8 +24,8 @@ const (
 	rootCAKey = "ca.crt"
 	// projection is the maximum time until a kubelet updates the volumes of running pods after a change of a ConfigMap:
 	// its resync of a minute plus the delay of its watch (kubernetes.io/docs/concepts/configuration/configmap).
-	projection = 2 * time.Minute
-	page       = 500
+	projectionDelay = 2 * time.Minute
+	pageSize        = 500
 )
 
 // Publisher publishes CAs. It is safe for concurrent use.
@@ -33,8 +33,8 @@ type Publisher struct {
 	Kubernetes kubernetes.Interface
 }
 
-// NameCAs writes CAs, in PEM, to kube-public/cluster-info, where joining hosts read them.
-func (p Publisher) NameCAs(ctx context.Context, pem []byte) error {
+// PublishCAs writes CAs, in PEM, to kube-public/cluster-info, where joining hosts read them.
+func (p Publisher) PublishCAs(ctx context.Context, pem []byte) error {
 	maps := p.Kubernetes.CoreV1().ConfigMaps(metav1.NamespacePublic)
 	const what = "write the cluster's CAs to ConfigMap"
 	return apicall.Retry(ctx, what, "cluster-info", func(ctx context.Context) error {
@@ -112,15 +112,16 @@ func (p Publisher) activeNamespaces(ctx context.Context) ([]string, error) {
 	return out, err
 }
 
-// Unaware returns the pods, as sorted "namespace/name", with a container that may know fewer CAs than these: it started
-// before they were in the pod's ConfigMap or service account Secret. Pods without CAs and ended pods are left out.
-func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error) {
-	told, err := p.toldAt(ctx, keys)
+// UnawarePods returns the pods, as sorted "namespace/name", with a container that may know fewer CAs than these: it
+// started before they were in the pod's ConfigMap or service account Secret. Pods without CAs and ended pods are left
+// out.
+func (p Publisher) UnawarePods(ctx context.Context, keys []string) ([]string, error) {
+	told, err := p.findPublicationTimes(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
-	opts := metav1.ListOptions{Limit: page}
+	opts := metav1.ListOptions{Limit: pageSize}
 	for {
 		var list *corev1.PodList
 		err := apicall.Retry(ctx, "list pods", "", func(ctx context.Context) (err error) {
@@ -136,7 +137,7 @@ func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error)
 		}
 		for i := range list.Items {
 			pod := &list.Items[i]
-			if slices.ContainsFunc(volumeTimes(pod, told), func(at time.Time) bool { return !isAware(pod, at) }) {
+			if slices.ContainsFunc(volumeTimes(pod, told), func(at time.Time) bool { return !startedAfter(pod, at) }) {
 				out = append(out, pod.Namespace+"/"+pod.Name)
 			}
 		}
@@ -148,22 +149,22 @@ func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error)
 }
 
 // sinceWhen has the times since when pods can read the keys. A missing entry or zero is never.
-type sinceWhen struct {
+type publicationTimes struct {
 	namespaces map[string]time.Time // in the ConfigMap of each
 	secrets    map[string]time.Time // in Secrets with tokens, by "namespace/name"
 }
 
-func (p Publisher) toldAt(ctx context.Context, keys []string) (sinceWhen, error) {
-	namespaces, err := p.inNamespaces(ctx, keys)
+func (p Publisher) findPublicationTimes(ctx context.Context, keys []string) (publicationTimes, error) {
+	namespaces, err := p.timesInNamespaces(ctx, keys)
 	if err != nil {
-		return sinceWhen{}, err
+		return publicationTimes{}, err
 	}
-	secrets, err := p.inSecrets(ctx, keys)
-	return sinceWhen{namespaces, secrets}, err
+	secrets, err := p.timesInSecrets(ctx, keys)
+	return publicationTimes{namespaces, secrets}, err
 }
 
-// inSecrets returns since when the Secrets of service accounts have the keys.
-func (p Publisher) inSecrets(ctx context.Context, keys []string) (map[string]time.Time, error) {
+// timesInSecrets returns since when the Secrets of service accounts have the keys.
+func (p Publisher) timesInSecrets(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	out := map[string]time.Time{}
 	err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) error {
 		list, err := p.Kubernetes.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
@@ -187,8 +188,8 @@ func (p Publisher) inSecrets(ctx context.Context, keys []string) (map[string]tim
 	return out, err
 }
 
-// inNamespaces returns since when the ConfigMaps of namespaces have the keys.
-func (p Publisher) inNamespaces(ctx context.Context, keys []string) (map[string]time.Time, error) {
+// timesInNamespaces returns since when the ConfigMaps of namespaces have the keys.
+func (p Publisher) timesInNamespaces(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	namespaces, err := p.activeNamespaces(ctx)
 	if err != nil {
 		return nil, err
@@ -230,7 +231,7 @@ func lastWritten(o metav1.Object) time.Time {
 
 // volumeTimes returns since when each of the pod's volumes with the cluster's CAs has the keys. It returns none for an
 // ended pod.
-func volumeTimes(pod *corev1.Pod, at sinceWhen) []time.Time {
+func volumeTimes(pod *corev1.Pod, at publicationTimes) []time.Time {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}
@@ -265,9 +266,9 @@ func volumeTimes(pod *corev1.Pod, at sinceWhen) []time.Time {
 	return out
 }
 
-// isAware reports whether all containers of a pod started after told. API times have whole seconds, so the same second
-// counts as before.
-func isAware(pod *corev1.Pod, told time.Time) bool {
+// startedAfter reports whether all containers of a pod started after told. API times have whole seconds, so the same
+// second counts as before.
+func startedAfter(pod *corev1.Pod, told time.Time) bool {
 	if told.IsZero() {
 		return false
 	}
@@ -275,7 +276,7 @@ func isAware(pod *corev1.Pod, told time.Time) bool {
 		return true // its volumes were made with them
 	}
 	for _, c := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
-		if r := c.State.Running; r != nil && !r.StartedAt.After(told.Add(projection)) {
+		if r := c.State.Running; r != nil && !r.StartedAt.After(told.Add(projectionDelay)) {
 			return false
 		}
 	}

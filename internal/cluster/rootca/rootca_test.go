@@ -48,7 +48,7 @@ func TestWhoJoinsIsNamedTheCAs(t *testing.T) {
 	}
 	client := fake.NewClientset(info)
 	for range 2 {
-		if err := (Publisher{client}).NameCAs(t.Context(), text); err != nil {
+		if err := (Publisher{client}).PublishCAs(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestWhoJoinsIsNamedTheCAs(t *testing.T) {
 	if updates != 1 {
 		t.Errorf("%d updates", updates)
 	}
-	if err := (Publisher{fake.NewClientset()}).NameCAs(t.Context(), text); err != nil {
+	if err := (Publisher{fake.NewClientset()}).PublishCAs(t.Context(), text); err != nil {
 		t.Errorf("nobody joins by it: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestPodsThatBeganTooEarlyAreNamed(t *testing.T) {
 		pod("reads-untold-secret", time.Minute, time.Minute, reads("untold")),
 		pod("reads-another-secret", -time.Hour, -time.Hour, reads("password")),
 	)
-	got, err := (Publisher{fake.NewClientset(objects...)}).Unaware(t.Context(), keys)
+	got, err := (Publisher{fake.NewClientset(objects...)}).UnawarePods(t.Context(), keys)
 	want := []string{
 		"a/before", "a/not-yet-running", "a/reads-secret", "a/reads-untold-secret", "a/restarted-at-once", "a/sidecar",
 		"a/with-it", "untold/new",

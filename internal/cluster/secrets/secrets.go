@@ -16,7 +16,7 @@ import (
 )
 
 // page is the number of Secrets read at a time. Each may have a mebibyte.
-const page = 100
+const pageSize = 100
 
 // Rewriter rewrites Secrets.
 type Rewriter struct {
@@ -31,7 +31,7 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 	for next := ""; ; {
 		var list *unstructured.UnstructuredList
 		err := apicall.Retry(ctx, "list Secrets", "", func(ctx context.Context) (err error) {
-			opts := metav1.ListOptions{Limit: page, Continue: next}
+			opts := metav1.ListOptions{Limit: pageSize, Continue: next}
 			list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			if apierrors.IsResourceExpired(err) { // starts again; rewritten Secrets cost little
 				next, opts.Continue = "", ""

@@ -19,7 +19,7 @@ import (
 // RenewTokenSecrets replaces the service account tokens in Secrets that were signed by a dropped key, given by its
 // "kid". The cluster's controllers make the new tokens. It waits for each, and calls tell with its Secret.
 func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error {
-	opts := metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken), Limit: page}
+	opts := metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken), Limit: pageSize}
 	for {
 		var list *unstructured.UnstructuredList
 		err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) (err error) {
@@ -34,7 +34,7 @@ func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell 
 			return err
 		}
 		for i := range list.Items {
-			if by := signedBy(&list.Items[i]); by == "" || !slices.Contains(dropped, by) {
+			if by := signingKeyOf(&list.Items[i]); by == "" || !slices.Contains(dropped, by) {
 				continue
 			}
 			if err := r.renewToken(ctx, &list.Items[i], dropped); err != nil {
@@ -76,7 +76,7 @@ func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructu
 	}
 	return apicall.Await(ctx, client, "wait for a new token in Secret", secret.GetName(),
 		func(s *unstructured.Unstructured) (bool, string, error) {
-			by := signedBy(s)
+			by := signingKeyOf(s)
 			return by != "" && !slices.Contains(dropped, by), "it has no new token yet", nil
 		})
 }
@@ -87,8 +87,8 @@ func tokenOf(secret *unstructured.Unstructured) string {
 	return token
 }
 
-// signedBy returns the "kid" of the key that signed a Secret's token; "" if it cannot be read.
-func signedBy(secret *unstructured.Unstructured) string {
+// signingKeyOf returns the "kid" of the key that signed a Secret's token; "" if it cannot be read.
+func signingKeyOf(secret *unstructured.Unstructured) string {
 	token, err := base64.StdEncoding.DecodeString(tokenOf(secret))
 	if err != nil {
 		return ""

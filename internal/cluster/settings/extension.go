@@ -11,12 +11,12 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-const extensions = "extension-apiserver-authentication"
+const extensionConfigMap = "extension-apiserver-authentication"
 
 // ExtensionCAs returns the CA keys that extension API servers trust for clients and for the front proxy. They are given
 // by authority.KeyID, in a map by the name of the authority.
 func (s Setter) ExtensionCAs(ctx context.Context) (map[string][]string, error) {
-	held, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, extensions, metav1.GetOptions{})
+	held, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, extensionConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func extensionKey(name string) string {
 // for the named authority: the front proxy, or the cluster for clients. API servers add their CAs and remove none. It
 // fails if no trusted key is there.
 func (s Setter) TrimExtensionCAs(ctx context.Context, name string, trusted []string) error {
-	return s.editConfigMap(ctx, metav1.NamespaceSystem, extensions, extensionKey(name),
+	return s.editConfigMap(ctx, metav1.NamespaceSystem, extensionConfigMap, extensionKey(name),
 		func(text string) (string, error) {
 			has, err := authority.ParsePublic([]byte(text))
 			if err != nil {

@@ -21,7 +21,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-const applyAtOnce = 8 // objects applied in parallel
+const maxParallel = 8 // objects applied in parallel
 
 // Applier applies objects to a cluster. It discovers the API's kinds on demand.
 type Applier struct {
@@ -62,7 +62,7 @@ func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unst
 			if err != nil {
 				return err
 			}
-			if is, err := versionOf(ctx, where, o.GetName()); err != nil || is == "" {
+			if is, err := readVersion(ctx, where, o.GetName()); err != nil || is == "" {
 				return err
 			}
 			_, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
@@ -90,7 +90,7 @@ func asOperatorError(err error) error {
 }
 
 func (c *Applier) applyAll(ctx context.Context, objects []unstructured.Unstructured, force bool) (Result, error) {
-	ctx, cancel := apicall.Bounded(ctx, 2*apicall.OpTimeout)
+	ctx, cancel := apicall.WithDefaultTimeout(ctx, 2*apicall.OpTimeout)
 	defer cancel()
 	changed := make([]bool, len(objects))
 	for _, phase := range groupByPhase(objects) {
@@ -110,7 +110,7 @@ func (c *Applier) applyAll(ctx context.Context, objects []unstructured.Unstructu
 func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstructured, phase []int,
 	changed []bool, force bool) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(applyAtOnce)
+	group.SetLimit(maxParallel)
 	var lock sync.Mutex
 	for _, i := range phase {
 		group.Go(func() error {
@@ -133,7 +133,7 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 			return err
 		}
 		if !known { // asked once: a retry after a lost answer must still report the change
-			if before, err = versionOf(ctx, where, o.GetName()); err != nil {
+			if before, err = readVersion(ctx, where, o.GetName()); err != nil {
 				return err
 			}
 			known = true
@@ -175,8 +175,8 @@ func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (is
 	return is, then, nil
 }
 
-// versionOf returns an object's resource version; "" if it does not exist.
-func versionOf(ctx context.Context, where dynamic.ResourceInterface, name string) (string, error) {
+// readVersion returns an object's resource version; "" if it does not exist.
+func readVersion(ctx context.Context, where dynamic.ResourceInterface, name string) (string, error) {
 	have, err := where.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
@@ -190,7 +190,7 @@ func versionOf(ctx context.Context, where dynamic.ResourceInterface, name string
 // Resource returns the client for objects of o's kind and namespace.
 func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
-	if scheme.Scheme.Recognizes(kind) && (o.GetNamespace() != "" || isGlobal(kind.Kind)) { // needs no discovery
+	if scheme.Scheme.Recognizes(kind) && (o.GetNamespace() != "" || isClusterScoped(kind.Kind)) { // needs no discovery
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
 		if o.GetNamespace() == "" {
 			return c.dynamic.Resource(resource), nil
@@ -215,8 +215,8 @@ func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
-// isGlobal reports whether a built-in kind is cluster-scoped.
-func isGlobal(kind string) bool {
+// isClusterScoped reports whether a built-in kind is cluster-scoped.
+func isClusterScoped(kind string) bool {
 	switch kind {
 	case "Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass":
 		return true

@@ -65,7 +65,7 @@ func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructure
 func (c *Applier) withRetry(ctx context.Context, what string, o *unstructured.Unstructured,
 	do func(context.Context) error,
 ) error {
-	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
+	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.OpTimeout)
 	defer cancel()
 	return apicall.Retry(ctx, what, Describe(o), do)
 }

@@ -96,7 +96,7 @@ type AcquireOptions struct {
 // answers, because otherwise the holder could not renew it. If the holder renews the lock, the error is of class
 // Operator and wraps a *HeldError.
 func (c Locker) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock, error) {
-	ctx, cancel := apicall.Bounded(ctx, Duration+2*apicall.OpTimeout)
+	ctx, cancel := apicall.WithDefaultTimeout(ctx, Duration+2*apicall.OpTimeout)
 	defer cancel()
 	var began time.Time
 	err := apicall.Retry(ctx, "lock the cluster", "", func(ctx context.Context) error {

@@ -10,22 +10,22 @@ import (
 func Arch(path string) (string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
-		return "", refuseProgram(path, fmt.Sprintf("cannot be read as an ELF file (%v)", err))
+		return "", unusableError(path, fmt.Sprintf("cannot be read as an ELF file (%v)", err))
 	}
 	defer func() { _ = file.Close() }() // opened for reading only
 	if file.OSABI != elf.ELFOSABI_NONE && file.OSABI != elf.ELFOSABI_LINUX {
-		return "", refuseProgram(path, fmt.Sprintf("is for another operating system (%s)", file.OSABI))
+		return "", unusableError(path, fmt.Sprintf("is for another operating system (%s)", file.OSABI))
 	}
 	if file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN { // ET_DYN includes position-independent programs
-		return "", refuseProgram(path, fmt.Sprintf("is not an executable file (%s)", file.Type))
+		return "", unusableError(path, fmt.Sprintf("is not an executable file (%s)", file.Type))
 	}
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {
-			return "", refuseProgram(path, "is dynamically linked")
+			return "", unusableError(path, "is dynamically linked")
 		}
 	}
 	if libraries, err := file.ImportedLibraries(); err == nil && len(libraries) > 0 {
-		return "", refuseProgram(path, fmt.Sprintf("is dynamically linked (%s)", libraries[0]))
+		return "", unusableError(path, fmt.Sprintf("is dynamically linked (%s)", libraries[0]))
 	}
 	if file.Class == elf.ELFCLASS64 && file.Data == elf.ELFDATA2LSB {
 		switch file.Machine { //nolint:exhaustive // supported architectures of hosts
@@ -35,10 +35,10 @@ func Arch(path string) (string, error) {
 			return "arm64", nil
 		}
 	}
-	return "", refuseProgram(path, fmt.Sprintf("is for another architecture (%s)", file.Machine))
+	return "", unusableError(path, fmt.Sprintf("is for another architecture (%s)", file.Machine))
 }
 
-func refuseProgram(path, why string) error {
+func unusableError(path, why string) error {
 	return fmt.Errorf("%s %s; the image needs a program built with CGO_ENABLED=0 GOOS=linux GOARCH=amd64 or arm64",
 		path, why)
 }

@@ -45,9 +45,9 @@ type Image struct {
 	modified time.Time
 }
 
-// Of makes the image of a program for a GOARCH. It reads the file once to compute digests, and keeps it open until
+// New makes the image of a program for a GOARCH. It reads the file once to compute digests, and keeps it open until
 // Close.
-func Of(path, arch string) (*Image, error) {
+func New(path, arch string) (*Image, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func written(t *testing.T, content []byte) string {
 
 func made(t *testing.T, path, arch string) *Image {
 	t.Helper()
-	i, err := Of(path, arch)
+	i, err := New(path, arch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestAProgramThatHasChangedIsNotUploaded(t *testing.T) {
 func TestWhatIsNoFileIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
-		if _, err := Of(path, "amd64"); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := New(path, "amd64"); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

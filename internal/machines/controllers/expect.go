@@ -14,8 +14,8 @@ import (
 // expectations tracks writes that the cache may not show yet. A plan made without them would repeat the writes and
 // create or delete one machine too many.
 type expectations struct {
-	mu sync.Mutex
-	of map[types.UID]map[types.UID]expected // by family and object
+	mu       sync.Mutex
+	byFamily map[types.UID]map[types.UID]expected // by family and object
 }
 
 // expected is the state of one object that the cache should reach.
@@ -25,10 +25,10 @@ type expected struct {
 }
 
 // forgotten limits the wait for the cache: the written object may already have been deleted.
-const forgotten = 30 * time.Second
+const cacheTimeout = 30 * time.Second
 
 func newExpectations() *expectations {
-	return &expectations{of: map[types.UID]map[types.UID]expected{}}
+	return &expectations{byFamily: map[types.UID]map[types.UID]expected{}}
 }
 
 // expectObject notes that the object was created or changed.
@@ -36,18 +36,18 @@ func (e *expectations) expectObject(family types.UID, o client.Object, now time.
 	e.noteExpected(family, o.GetUID(), expected{o.GetResourceVersion(), now})
 }
 
-// expectLeaving notes that the object was deleted.
-func (e *expectations) expectLeaving(family types.UID, o client.Object, now time.Time) {
+// expectDeletion notes that the object was deleted.
+func (e *expectations) expectDeletion(family types.UID, o client.Object, now time.Time) {
 	e.noteExpected(family, o.GetUID(), expected{"", now})
 }
 
 func (e *expectations) noteExpected(family, object types.UID, what expected) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.of[family] == nil {
-		e.of[family] = map[types.UID]expected{}
+	if e.byFamily[family] == nil {
+		e.byFamily[family] = map[types.UID]expected{}
 	}
-	e.of[family][object] = what
+	e.byFamily[family][object] = what
 }
 
 // areMet reports whether the cache shows all writes for the family.
@@ -55,7 +55,7 @@ func (e *expectations) areMet(family types.UID, sets []v1alpha1.MachineSet, mach
 	now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	waits := e.of[family]
+	waits := e.byFamily[family]
 	if len(waits) == 0 {
 		return true
 	}
@@ -67,12 +67,12 @@ func (e *expectations) areMet(family types.UID, sets []v1alpha1.MachineSet, mach
 		seen[machines[i].UID] = &machines[i]
 	}
 	for uid, what := range waits {
-		if what.isMet(seen[uid]) || now.Sub(what.at) > forgotten {
+		if what.isMet(seen[uid]) || now.Sub(what.at) > cacheTimeout {
 			delete(waits, uid)
 		}
 	}
 	if len(waits) == 0 {
-		delete(e.of, family)
+		delete(e.byFamily, family)
 		return true
 	}
 	return false

@@ -35,7 +35,7 @@ type families struct {
 	Events    events.EventRecorder
 	Now       func() time.Time
 
-	seen *expectations
+	expected *expectations
 }
 
 // Deployments reconciles MachineDeployments with their MachineSets and Machines.
@@ -57,7 +57,7 @@ func NewSets(c client.Client, live client.Reader, providers provider.Set, record
 
 func newFamilies(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder) families {
 	return families{
-		Client: c, Live: live, Providers: providers, Events: recorder, Now: time.Now, seen: newExpectations(),
+		Client: c, Live: live, Providers: providers, Events: recorder, Now: time.Now, expected: newExpectations(),
 	}
 }
 
@@ -74,31 +74,31 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 		return reconcile.Result{}, nil
 	}
 	if _, err := r.Providers.Of(md.Spec.Template.Spec); err != nil {
-		leaveAlone(r.Events, md, err)
+		reportIgnored(r.Events, md, err)
 		return reconcile.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&md.Spec.Selector)
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(md.Spec.Template.ObjectMeta.Labels)) {
-		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, errSelector)
+		return reconcile.Result{}, r.writeDeploymentStatus(ctx, md, rollout.Status{}, errSelector)
 	}
 	if wrong := md.Spec.Template.Validate(); wrong != nil {
-		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, wrong)
+		return reconcile.Result{}, r.writeDeploymentStatus(ctx, md, rollout.Status{}, wrong)
 	}
-	sets, machines, err := r.ownedBy(ctx, md, selector)
+	sets, machines, err := r.findOwned(ctx, md, selector)
 	if err != nil {
-		return reconcile.Result{}, r.leaveFamilyAlone(md, err)
+		return reconcile.Result{}, r.ignoreFamily(md, err)
 	}
-	if !r.seen.areMet(md.UID, sets, machines, r.Now()) {
+	if !r.expected.areMet(md.UID, sets, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
-	f, ask, err := machine.OfDeployment(md, sets, machines, r.Providers.Change, r.Now())
+	f, ask, err := machine.NewDeploymentFamily(md, sets, machines, r.Providers.Change, r.Now())
 	if err != nil {
-		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, err)
+		return reconcile.Result{}, r.writeDeploymentStatus(ctx, md, rollout.Status{}, err)
 	}
 	plan := rollout.PlanFamily(f)
 	w := &writer{families: &r.families, family: md.UID, owner: md, deployment: md, sets: sets, machines: machines}
-	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.setStatuses(ctx, sets, machines),
-		r.deploymentStatus(ctx, md, plan.Status, nil))
+	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.writeSetStatuses(ctx, sets, machines),
+		r.writeDeploymentStatus(ctx, md, plan.Status, nil))
 	return r.requeueResult(plan, ask, failed)
 }
 
@@ -116,36 +116,36 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		return reconcile.Result{}, nil // Deployments reconciles an owned set
 	}
 	if _, err := r.Providers.Of(ms.Spec.Template.Spec); err != nil {
-		leaveAlone(r.Events, ms, err)
+		reportIgnored(r.Events, ms, err)
 		return reconcile.Result{}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&ms.Spec.Selector)
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(ms.Spec.Template.ObjectMeta.Labels)) {
-		return reconcile.Result{}, r.setStatus(ctx, ms, nil, errSelector)
+		return reconcile.Result{}, r.writeSetStatus(ctx, ms, nil, errSelector)
 	}
 	if wrong := ms.Spec.Template.Validate(); wrong != nil {
-		return reconcile.Result{}, r.setStatus(ctx, ms, nil, wrong)
+		return reconcile.Result{}, r.writeSetStatus(ctx, ms, nil, wrong)
 	}
-	machines, err := r.machinesOf(ctx, ms, selector)
+	machines, err := r.findMachines(ctx, ms, selector)
 	if err != nil {
-		return reconcile.Result{}, r.leaveFamilyAlone(ms, err)
+		return reconcile.Result{}, r.ignoreFamily(ms, err)
 	}
-	if !r.seen.areMet(ms.UID, nil, machines, r.Now()) {
+	if !r.expected.areMet(ms.UID, nil, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
-	f, ask, err := machine.OfSet(ms, machines, r.Now())
+	f, ask, err := machine.NewSetFamily(ms, machines, r.Now())
 	if err != nil {
-		return reconcile.Result{}, r.setStatus(ctx, ms, machines, err)
+		return reconcile.Result{}, r.writeSetStatus(ctx, ms, machines, err)
 	}
 	plan := rollout.PlanFamily(f)
 	w := &writer{families: &r.families, family: ms.UID, owner: ms, sets: []v1alpha1.MachineSet{*ms}, machines: machines}
-	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.setStatus(ctx, ms, machines, nil))
+	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.writeSetStatus(ctx, ms, machines, nil))
 	return r.requeueResult(plan, ask, failed)
 }
 
 // requeueResult requeues at the earlier of the plan's wake time and ask, or soon after a conflict.
 func (r *families) requeueResult(plan rollout.Plan, ask time.Time, err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) || errors.Is(err, errLeaving) {
+	if apierrors.IsConflict(err) || errors.Is(err, errOwnerDeleted) {
 		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
 	var next time.Time
@@ -160,21 +160,21 @@ func (r *families) requeueResult(plan rollout.Plan, ask time.Time, err error) (r
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}, nil
 }
 
-// leaveFamilyAlone turns a *provider.Unknown into an Event and returns nil: the family belongs to another program. It
+// ignoreFamily turns a *provider.Unknown into an Event and returns nil: the family belongs to another program. It
 // returns any other error unchanged.
-func (r *families) leaveFamilyAlone(owner client.Object, err error) error {
+func (r *families) ignoreFamily(owner client.Object, err error) error {
 	var unknown *provider.Unknown
 	if !errors.As(err, &unknown) {
 		return err
 	}
-	leaveAlone(r.Events, owner, err)
+	reportIgnored(r.Events, owner, err)
 	return nil
 }
 
-// leaveAlone records an Event about an object that kubeone ignores. Another program may own its status.
-func leaveAlone(recorder events.EventRecorder, o client.Object, why error) {
+// reportIgnored records an Event about an object that kubeone ignores. Another program may own its status.
+func reportIgnored(recorder events.EventRecorder, o client.Object, why error) {
 	recorder.Eventf(o, nil, corev1.EventTypeNormal, reasonOtherProvider, "Reconcile", "kubeone ignores this object: %s",
-		phrase.Shorten(why.Error(), longest))
+		phrase.Shorten(why.Error(), maxTextLength))
 }
 
 // checkProvider returns a *provider.Unknown if this program lacks the provider of a MachineSet or Machine.
@@ -193,10 +193,10 @@ func (r *families) checkProvider(o client.Object) error {
 // hasProvider reports whether this program has the provider of a MachineSet or Machine.
 func (r *families) hasProvider(o client.Object) bool { return r.checkProvider(o) == nil }
 
-// ownedBy returns the deployment's sets and their machines. It adopts sets without an owner that the selector selects,
-// and releases owned ones that it no longer selects. It adopts nothing of an unknown provider. If the deployment
-// already owns such an object, the error is a *provider.Unknown.
-func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, selector labels.Selector,
+// findOwned returns the deployment's sets and their machines. It adopts sets without an owner that the selector
+// selects, and releases owned ones that it no longer selects. It adopts nothing of an unknown provider. If the
+// deployment already owns such an object, the error is a *provider.Unknown.
+func (r *families) findOwned(ctx context.Context, md *v1alpha1.MachineDeployment, selector labels.Selector,
 ) ([]v1alpha1.MachineSet, []v1alpha1.Machine, error) {
 	var all v1alpha1.MachineSetList
 	if err := r.Client.List(ctx, &all, client.InNamespace(md.Namespace)); err != nil {
@@ -225,7 +225,7 @@ func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, 
 		if err != nil {
 			return nil, nil, err
 		}
-		of, err := r.machinesOf(ctx, s, own)
+		of, err := r.findMachines(ctx, s, own)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -234,8 +234,8 @@ func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, 
 	return sets, machines, nil
 }
 
-// machinesOf returns the set's machines. It adopts and releases machines as ownedBy does with sets.
-func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, selector labels.Selector,
+// findMachines returns the set's machines. It adopts and releases machines as ownedBy does with sets.
+func (r *families) findMachines(ctx context.Context, ms *v1alpha1.MachineSet, selector labels.Selector,
 ) ([]v1alpha1.Machine, error) {
 	var owned, free v1alpha1.MachineList
 	inside := client.InNamespace(ms.Namespace)
@@ -295,7 +295,7 @@ func (r *families) claimObject(ctx context.Context, owner client.Object, kind st
 		return false, err
 	}
 	before, _ := o.DeepCopyObject().(client.Object)
-	o.SetOwnerReferences(append(o.GetOwnerReferences(), ownerReference(owner, kind)))
+	o.SetOwnerReferences(append(o.GetOwnerReferences(), newOwnerReference(owner, kind)))
 	if err := r.patchObject(ctx, o, before); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -312,7 +312,7 @@ func (r *families) ownerExists(ctx context.Context, owner client.Object) (bool, 
 	return now.GetUID() == owner.GetUID() && now.GetDeletionTimestamp() == nil, nil
 }
 
-func ownerReference(owner client.Object, kind string) metav1.OwnerReference {
+func newOwnerReference(owner client.Object, kind string) metav1.OwnerReference {
 	return *metav1.NewControllerRef(owner, v1alpha1.GroupVersion().WithKind(kind))
 }
 
@@ -320,8 +320,8 @@ func (r *families) patchObject(ctx context.Context, o, before client.Object) err
 	return r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// deploymentStatus writes the deployment's status if it changed.
-func (r *families) deploymentStatus(ctx context.Context, md *v1alpha1.MachineDeployment, s rollout.Status,
+// writeDeploymentStatus writes the deployment's status if it changed.
+func (r *families) writeDeploymentStatus(ctx context.Context, md *v1alpha1.MachineDeployment, s rollout.Status,
 	wrong error) error {
 	before := md.DeepCopy()
 	status := &md.Status
@@ -331,7 +331,7 @@ func (r *families) deploymentStatus(ctx context.Context, md *v1alpha1.MachineDep
 		status.ReadyReplicas, status.AvailableReplicas = int32(s.Ready), int32(s.Available) // #nosec G115 -- objects
 		status.UnavailableReplicas = int32(s.Unavailable)                                   // #nosec G115 -- objects
 	}
-	for _, c := range deploymentConditions(s, wrong) {
+	for _, c := range newConditions(s, wrong) {
 		c.ObservedGeneration = md.Generation
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
@@ -357,11 +357,11 @@ const (
 	ConditionRemediationHeld = "RemediationHeld"
 )
 
-func deploymentConditions(s rollout.Status, wrong error) []metav1.Condition {
+func newConditions(s rollout.Status, wrong error) []metav1.Condition {
 	if wrong != nil {
 		return []metav1.Condition{{
 			Type: ConditionProgressing, Status: metav1.ConditionFalse, Reason: reasonInvalid,
-			Message: phrase.Shorten(wrong.Error(), longest),
+			Message: phrase.Shorten(wrong.Error(), maxTextLength),
 		}}
 	}
 	available := metav1.Condition{
@@ -398,27 +398,28 @@ func deploymentConditions(s rollout.Status, wrong error) []metav1.Condition {
 	return []metav1.Condition{available, progressing, held}
 }
 
-func (r *families) setStatuses(ctx context.Context, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine) error {
+func (r *families) writeSetStatuses(ctx context.Context, sets []v1alpha1.MachineSet,
+	machines []v1alpha1.Machine) error {
 	var failed []error
 	for i := range sets {
-		failed = append(failed, r.setStatus(ctx, &sets[i], machines, nil))
+		failed = append(failed, r.writeSetStatus(ctx, &sets[i], machines, nil))
 	}
 	return errors.Join(failed...)
 }
 
-// setStatus counts the machines of one set and writes its status if it changed. If wrong is not nil, the status has
-// that error, and the counts stay.
-func (r *families) setStatus(ctx context.Context, ms *v1alpha1.MachineSet, machines []v1alpha1.Machine,
+// writeSetStatus counts the machines of one set and writes its status if it changed. If wrong is not nil, the status
+// has that error, and the counts stay.
+func (r *families) writeSetStatus(ctx context.Context, ms *v1alpha1.MachineSet, machines []v1alpha1.Machine,
 	wrong error) error {
 	before := ms.DeepCopy()
 	s := &ms.Status
 	s.ObservedGeneration, s.LabelSelector = ms.Generation, metav1.FormatLabelSelector(&ms.Spec.Selector)
 	s.ErrorReason, s.ErrorMessage = nil, nil
 	if wrong != nil {
-		reason, message := v1alpha1.InvalidConfiguration, phrase.Shorten(wrong.Error(), longest)
+		reason, message := v1alpha1.InvalidConfiguration, phrase.Shorten(wrong.Error(), maxTextLength)
 		s.ErrorReason, s.ErrorMessage = &reason, &message
 	} else {
-		countMachines(ms, machines, r.Now())
+		updateCounts(ms, machines, r.Now())
 	}
 	if equality.Semantic.DeepEqual(before.Status, ms.Status) {
 		return nil
@@ -426,7 +427,7 @@ func (r *families) setStatus(ctx context.Context, ms *v1alpha1.MachineSet, machi
 	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, ms, client.MergeFrom(before)))
 }
 
-func countMachines(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) {
+func updateCounts(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) {
 	s := &ms.Status
 	s.Replicas, s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0, 0
 	minReady := time.Duration(0)

@@ -49,7 +49,7 @@ func setOfProvider(name, provider string, owner client.Object) *v1alpha1.Machine
 	ms.Spec.Selector.MatchLabels, ms.Spec.Template.ObjectMeta.Labels = foreignLabels(), foreignLabels()
 	ms.Spec.Template.Spec = ofProvider(provider)
 	if owner != nil {
-		ms.OwnerReferences = []metav1.OwnerReference{ownerReference(owner, "MachineDeployment")}
+		ms.OwnerReferences = []metav1.OwnerReference{newOwnerReference(owner, "MachineDeployment")}
 	}
 	return ms
 }
@@ -60,7 +60,7 @@ func machineOfProvider(name, provider string, owner client.Object) *v1alpha1.Mac
 	}}
 	m.Spec = ofProvider(provider)
 	if owner != nil {
-		m.OwnerReferences = []metav1.OwnerReference{ownerReference(owner, "MachineSet")}
+		m.OwnerReferences = []metav1.OwnerReference{newOwnerReference(owner, "MachineSet")}
 	}
 	return m
 }

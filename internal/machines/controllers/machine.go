@@ -43,12 +43,12 @@ func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 	}
 	p, err := r.Providers.Of(m.Spec)
 	if err != nil {
-		leaveAlone(r.Events, m, err)
+		reportIgnored(r.Events, m, err)
 		return reconcile.Result{}, nil
 	}
 	before := m.DeepCopy()
 	wait, err := r.reconcileMachine(ctx, m, p)
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errDeleted) {
 		return reconcile.Result{}, nil
 	}
 	if written := r.writeStatus(ctx, before, m); written != nil && !apierrors.IsNotFound(written) {
@@ -61,7 +61,7 @@ func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 }
 
 // errGone reports that the Machine has no status to write.
-var errGone = errors.New("the Machine no longer exists")
+var errDeleted = errors.New("the Machine no longer exists")
 
 // reconcileMachine does what is possible now and updates m.Status in memory. It returns the requeue delay; 0 waits for
 // the next change of the Machine or its Node.
@@ -80,12 +80,12 @@ func (r *Machines) reconcileMachine(ctx context.Context, m *v1alpha1.Machine, p 
 	if wrong != nil {
 		err := errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
 			r.observeNode(ctx, p, complete, m))
-		return r.resultOf(m, err)
+		return r.recordResult(m, err)
 	}
 	if err := r.setFinalizer(ctx, m, controllerutil.AddFinalizer); err != nil {
 		return 0, err
 	}
-	return r.resultOf(m, r.ensureInstance(ctx, p, complete, m))
+	return r.recordResult(m, r.ensureInstance(ctx, p, complete, m))
 }
 
 // observeNode records the state of the Machine's Node, if any, without changing the Node or the instance.
@@ -94,7 +94,7 @@ func (r *Machines) observeNode(ctx context.Context, p provider.Provider, complet
 	if err != nil || !found || instance.Node == "" {
 		return err
 	}
-	_, err = r.noteNode(ctx, m, instance)
+	_, err = r.recordNode(ctx, m, instance)
 	return err
 }
 
@@ -122,7 +122,7 @@ func (r *Machines) ensureInstance(ctx context.Context, p provider.Provider, comp
 	if without && !found {
 		m.Status.Addresses = nil
 		if m.Status.NodeRef != nil { // the Node of a host that it no longer has
-			forgetNode(m)
+			clearNode(m)
 			setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode, "the Machine has no host")
 		}
 	}
@@ -173,7 +173,7 @@ func (r *Machines) setSettingsCondition(m *v1alpha1.Machine, err error) {
 		setCondition(m, machine.ConditionSettings, metav1.ConditionTrue, reasonAsRecorded, "")
 	case !errors.As(err, &waiting):
 	case waiting.Reason == provider.SettingsRefused:
-		message := phrase.Shorten(waiting.Message, longest)
+		message := phrase.Shorten(waiting.Message, maxTextLength)
 		if before == nil || before.Reason != provider.SettingsRefused || before.Message != message {
 			r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.SettingsRefused, "Reconcile", "%s", message)
 		}
@@ -213,18 +213,18 @@ func isFinishingUpdate(m *v1alpha1.Machine, err error) bool {
 func (r *Machines) deleteInstance(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration,
 	error) {
 	if !controllerutil.ContainsFinalizer(m, v1alpha1.MachineFinalizer) {
-		return 0, errGone // another finalizer holds it, or it no longer exists
+		return 0, errDeleted // another finalizer holds it, or it no longer exists
 	}
 	err := p.Delete(ctx, m)
 	if err == nil {
 		if err = client.IgnoreNotFound(r.setFinalizer(ctx, m, controllerutil.RemoveFinalizer)); err == nil {
-			err = errGone
+			err = errDeleted
 		}
 		return 0, err
 	}
 	m.Status.Phase = v1alpha1.Deleting
 	setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonOf(err), err.Error())
-	wait, err := r.resultOf(m, err)
+	wait, err := r.recordResult(m, err)
 	m.Status.Phase = v1alpha1.Deleting
 	return wait, err
 }
@@ -260,8 +260,8 @@ func reasonOf(err error) string {
 	return provider.Retrying
 }
 
-// resultOf records err in the status and returns the requeue delay. It returns only errors to retry with backoff.
-func (r *Machines) resultOf(m *v1alpha1.Machine, err error) (time.Duration, error) {
+// recordResult records err in the status and returns the requeue delay. It returns only errors to retry with backoff.
+func (r *Machines) recordResult(m *v1alpha1.Machine, err error) (time.Duration, error) {
 	m.Status.ErrorReason, m.Status.ErrorMessage = nil, nil
 	m.Status.Phase = phaseOf(m)
 	var refused *provider.Refused
@@ -273,7 +273,7 @@ func (r *Machines) resultOf(m *v1alpha1.Machine, err error) (time.Duration, erro
 		if m.Status.NodeRef != nil && m.DeletionTimestamp == nil { // the Node differs from the spec
 			setCondition(m, machine.ConditionUpdating, metav1.ConditionTrue, string(refused.Reason), refused.Message)
 		}
-		message := phrase.Shorten(refused.Message, longest)
+		message := phrase.Shorten(refused.Message, maxTextLength)
 		m.Status.ErrorReason, m.Status.ErrorMessage, m.Status.Phase = &refused.Reason, &message, v1alpha1.Failed
 		return 0, nil
 	case errors.As(err, &waiting):
@@ -283,7 +283,7 @@ func (r *Machines) resultOf(m *v1alpha1.Machine, err error) (time.Duration, erro
 		return defaultRequeue, nil
 	}
 	r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.Retrying, "Reconcile", "%s",
-		phrase.Shorten(err.Error(), longest))
+		phrase.Shorten(err.Error(), maxTextLength))
 	return 0, err
 }
 
@@ -344,7 +344,7 @@ func describeState(m *v1alpha1.Machine) string {
 	}
 	for _, name := range []string{machine.ConditionUpdating, machine.ConditionAllocated} {
 		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && c.Message != "" {
-			return phrase.Shorten(c.Message, longest)
+			return phrase.Shorten(c.Message, maxTextLength)
 		}
 	}
 	return "the Machine is " + string(m.Status.Phase)
@@ -352,10 +352,10 @@ func describeState(m *v1alpha1.Machine) string {
 
 func setCondition(m *v1alpha1.Machine, name string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
-		Type: name, Status: status, Reason: reason, Message: phrase.Shorten(message, longest),
+		Type: name, Status: status, Reason: reason, Message: phrase.Shorten(message, maxTextLength),
 		ObservedGeneration: m.Generation,
 	})
 }
 
 // longest limits foreign text in a status or Event, in bytes.
-const longest = 1024
+const maxTextLength = 1024

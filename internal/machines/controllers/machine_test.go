@@ -66,13 +66,14 @@ func TestOnlyWhatAMachineHasGivenIsTakenBack(t *testing.T) {
 	n := &corev1.Node{}
 	n.Labels = map[string]string{"theirs": "b"}
 	n.Spec.Taints = []corev1.Taint{{Key: "theirs", Effect: corev1.TaintEffectNoExecute}}
-	applyMetadata(m, n, given{})
-	before := givenNow(m)
+	applyMetadata(m, n, appliedKeys{})
+	before := desiredKeys(m)
 	if n.Labels["ours"] != "a" || len(n.Spec.Taints) != 2 {
 		t.Fatalf("labels %v, taints %v", n.Labels, n.Spec.Taints)
 	}
 	m.Spec.ObjectMeta.Labels, m.Spec.Taints = nil, nil
-	n.Annotations[GivenAnnotation] = `{"taints":["theirs:NoExecute"],"labels":["theirs"]}` // a kubelet can write this
+	// a kubelet can write this
+	n.Annotations[AppliedKeysAnnotation] = `{"taints":["theirs:NoExecute"],"labels":["theirs"]}`
 	applyMetadata(m, n, before)
 	if _, there := n.Labels["ours"]; there || n.Labels["theirs"] != "b" || len(n.Spec.Taints) != 1 ||
 		n.Spec.Taints[0].Key != "theirs" {
@@ -133,10 +134,10 @@ func TestWhatNoMachineMayGiveIsRefused(t *testing.T) {
 func TestAMachineNeverTakesItsOwnersLabelBack(t *testing.T) {
 	t.Parallel()
 	m := &v1alpha1.Machine{}
-	m.Annotations = map[string]string{GivenAnnotation: `{"labels":["machine-controller/owned-by","ours"]}`}
+	m.Annotations = map[string]string{AppliedKeysAnnotation: `{"labels":["machine-controller/owned-by","ours"]}`}
 	n := &corev1.Node{}
 	n.Labels = map[string]string{desired.OwnerLabel: "uid", "ours": "a"}
-	if applyMetadata(m, n, givenBefore(m)); n.Labels[desired.OwnerLabel] != "uid" || n.Labels["ours"] != "" {
+	if applyMetadata(m, n, readAppliedKeys(m)); n.Labels[desired.OwnerLabel] != "uid" || n.Labels["ours"] != "" {
 		t.Errorf("labels %v", n.Labels)
 	}
 }

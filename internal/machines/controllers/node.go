@@ -21,15 +21,15 @@ import (
 
 // syncNode records the state of the Machine's Node and applies the Machine's labels, annotations and taints to it.
 func (r *Machines) syncNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance) error {
-	n, err := r.noteNode(ctx, m, instance)
+	n, err := r.recordNode(ctx, m, instance)
 	if err != nil || n == nil {
 		return err
 	}
 	return r.labelNode(ctx, m, n)
 }
 
-// noteNode records the state of the Machine's Node in m.Status and returns the Node, or nil if there is none.
-func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance,
+// recordNode records the state of the Machine's Node in m.Status and returns the Node, or nil if there is none.
+func (r *Machines) recordNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance,
 ) (*corev1.Node, error) {
 	n := &corev1.Node{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: instance.Node}, n)
@@ -38,7 +38,7 @@ func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance p
 	}
 	if apierrors.IsNotFound(err) {
 		if !instance.Complete { // an earlier attempt may have had a Node
-			forgetNode(m)
+			clearNode(m)
 		}
 		setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
 			"Node "+instance.Node+" does not exist or belongs to another Machine")
@@ -65,7 +65,7 @@ func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance p
 	return n, nil
 }
 
-func forgetNode(m *v1alpha1.Machine) { m.Status.NodeRef, m.Status.Versions = nil, nil }
+func clearNode(m *v1alpha1.Machine) { m.Status.NodeRef, m.Status.Versions = nil, nil }
 
 // versionsOf returns the versions that the Node reports, or nil.
 func versionsOf(n *corev1.Node) *v1alpha1.MachineVersionInfo {
@@ -84,7 +84,7 @@ func trimVersion(version string) string { return strings.TrimPrefix(version, "v"
 
 // given lists what a Machine has set on its Node and may remove: the keys of labels and annotations, and "key:effect"
 // of taints.
-type given struct {
+type appliedKeys struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 	Taints      []string `json:"taints,omitempty"`
@@ -92,15 +92,15 @@ type given struct {
 
 // GivenAnnotation on a Machine lists what it has set on its Node. It is not on the Node because kubelets can write
 // their Node's annotations, and a kubelet must not choose which taints and labels of an administrator are removed.
-const GivenAnnotation = "cluster.k8s.io/given-to-node"
+const AppliedKeysAnnotation = "cluster.k8s.io/given-to-node"
 
 // labelNode applies the Machine's metadata to the Node, removes what the Machine no longer has, and keeps what others
 // have set. It writes the Node at most once. The Machine's GivenAnnotation is updated before and after that.
 func (r *Machines) labelNode(ctx context.Context, m *v1alpha1.Machine, n *corev1.Node) error {
-	before, now := givenBefore(m), givenNow(m)
+	before, now := readAppliedKeys(m), desiredKeys(m)
 	want := n.DeepCopy()
 	applyMetadata(m, want, before)
-	if err := r.noteGiven(ctx, m, before.union(now)); err != nil {
+	if err := r.saveAppliedKeys(ctx, m, before.union(now)); err != nil {
 		return err
 	}
 	if !equality.Semantic.DeepEqual(n, want) {
@@ -109,11 +109,11 @@ func (r *Machines) labelNode(ctx context.Context, m *v1alpha1.Machine, n *corev1
 			return err
 		}
 	}
-	return r.noteGiven(ctx, m, now)
+	return r.saveAppliedKeys(ctx, m, now)
 }
 
-// noteGiven writes GivenAnnotation if it changed. It keeps m.Status, which is not yet written.
-func (r *Machines) noteGiven(ctx context.Context, m *v1alpha1.Machine, what given) error {
+// saveAppliedKeys writes GivenAnnotation if it changed. It keeps m.Status, which is not yet written.
+func (r *Machines) saveAppliedKeys(ctx context.Context, m *v1alpha1.Machine, what appliedKeys) error {
 	text := ""
 	if !what.isEmpty() {
 		encoded, err := json.Marshal(what)
@@ -123,30 +123,30 @@ func (r *Machines) noteGiven(ctx context.Context, m *v1alpha1.Machine, what give
 		text = string(encoded)
 	}
 	before := m.DeepCopy()
-	if text == m.Annotations[GivenAnnotation] {
+	if text == m.Annotations[AppliedKeysAnnotation] {
 		return nil
 	}
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}
 	}
-	if m.Annotations[GivenAnnotation] = text; text == "" {
-		delete(m.Annotations, GivenAnnotation)
+	if m.Annotations[AppliedKeysAnnotation] = text; text == "" {
+		delete(m.Annotations, AppliedKeysAnnotation)
 	}
 	err := r.Client.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	m.Status = before.Status
 	return err
 }
 
-// givenBefore reads GivenAnnotation. It leaves out the owner label: a Machine never sets it, and removing it would cut
-// the Machine off from its Node.
-func givenBefore(m *v1alpha1.Machine) (out given) {
-	_ = json.Unmarshal([]byte(m.Annotations[GivenAnnotation]), &out) // kubeone did not write what cannot be read
+// readAppliedKeys reads GivenAnnotation. It leaves out the owner label: a Machine never sets it, and removing it would
+// cut the Machine off from its Node.
+func readAppliedKeys(m *v1alpha1.Machine) (out appliedKeys) {
+	_ = json.Unmarshal([]byte(m.Annotations[AppliedKeysAnnotation]), &out) // kubeone did not write what cannot be read
 	out.Labels = slices.DeleteFunc(out.Labels, func(key string) bool { return key == desired.OwnerLabel })
 	return out
 }
 
-func givenNow(m *v1alpha1.Machine) given {
-	out := given{
+func desiredKeys(m *v1alpha1.Machine) appliedKeys {
+	out := appliedKeys{
 		Labels:      slices.Sorted(maps.Keys(m.Spec.ObjectMeta.Labels)),
 		Annotations: slices.Sorted(maps.Keys(m.Spec.ObjectMeta.Annotations)),
 	}
@@ -157,24 +157,24 @@ func givenNow(m *v1alpha1.Machine) given {
 	return out
 }
 
-func (g given) isEmpty() bool { return len(g.Labels)+len(g.Annotations)+len(g.Taints) == 0 }
+func (g appliedKeys) isEmpty() bool { return len(g.Labels)+len(g.Annotations)+len(g.Taints) == 0 }
 
-func (g given) union(other given) given {
+func (g appliedKeys) union(other appliedKeys) appliedKeys {
 	both := func(a, b []string) []string {
 		all := slices.Concat(a, b)
 		slices.Sort(all)
 		return slices.Compact(all)
 	}
-	return given{
+	return appliedKeys{
 		Labels: both(g.Labels, other.Labels), Annotations: both(g.Annotations, other.Annotations),
 		Taints: both(g.Taints, other.Taints),
 	}
 }
 
 // applyMetadata sets the Machine's metadata on the Node and removes what is only in before.
-func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before given) {
-	n.Labels = mergeGiven(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
-	n.Annotations = mergeGiven(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
+func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before appliedKeys) {
+	n.Labels = mergeMap(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
+	n.Annotations = mergeMap(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
 	taints := taintsOf(m)
 	wanted := func(t corev1.Taint) bool {
 		return slices.ContainsFunc(taints, func(w corev1.Taint) bool { return taintKey(w) == taintKey(t) })
@@ -206,8 +206,8 @@ func taintsOf(m *v1alpha1.Machine) []corev1.Taint {
 
 func taintKey(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// mergeGiven returns a copy of has with want added, and without the keys in before that want lacks.
-func mergeGiven(has, want map[string]string, before []string) map[string]string {
+// mergeMap returns a copy of has with want added, and without the keys in before that want lacks.
+func mergeMap(has, want map[string]string, before []string) map[string]string {
 	out := maps.Clone(has)
 	if out == nil {
 		out = map[string]string{}

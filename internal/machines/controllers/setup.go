@@ -60,13 +60,13 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 		return err
 	}
 	events := m.GetEventRecorder("kubeone")
-	byController := handler.EnqueueRequestsFromMapFunc(familyOf(m.GetClient()))
+	byController := handler.EnqueueRequestsFromMapFunc(deploymentsOf(m.GetClient()))
 	options := func(parallel int) controller.Options {
 		return controller.Options{MaxConcurrentReconciles: parallel, SkipNameValidation: &o.SkipNameValidation}
 	}
 	machines := &Machines{Client: m.GetClient(), Providers: providers, Events: events, Now: time.Now}
 	of := builder.ControllerManagedBy(m).Named("machine").For(&v1alpha1.Machine{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOf(m.GetClient())))
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOfNode(m.GetClient())))
 	if o.Woken != nil {
 		of = of.WatchesRawSource(source.Channel(o.Woken, &handler.EnqueueRequestForObject{}))
 	}
@@ -74,7 +74,7 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 		return err
 	}
 	if err := builder.ControllerManagedBy(m).Named("machineset").For(&v1alpha1.MachineSet{}).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(setOf(m.GetClient()))).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(setsOfMachine(m.GetClient()))).
 		WithOptions(options(1)).
 		Complete(NewSets(m.GetClient(), m.GetAPIReader(), providers, events)); err != nil {
 		return err
@@ -105,8 +105,8 @@ func indexFields(ctx context.Context, m manager.Manager) error {
 	})
 }
 
-// machineOf maps a Node to its Machine.
-func machineOf(c client.Client) handler.MapFunc {
+// machineOfNode maps a Node to its Machine.
+func machineOfNode(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, node client.Object) []reconcile.Request {
 		uid := node.GetLabels()[desired.OwnerLabel]
 		if uid == "" {
@@ -118,18 +118,19 @@ func machineOf(c client.Client) handler.MapFunc {
 		}
 		var out []reconcile.Request
 		for i := range found.Items {
-			out = append(out, requestOf(&found.Items[i]))
+			out = append(out, newRequest(&found.Items[i]))
 		}
 		return out
 	}
 }
 
-func requestOf(o client.Object) reconcile.Request {
+func newRequest(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
 }
 
-// setOf maps a Machine to its set. A Machine without an owner maps to all sets of its namespace, as one may adopt it.
-func setOf(c client.Client) handler.MapFunc {
+// setsOfMachine maps a Machine to its set. A Machine without an owner maps to all sets of its namespace, as one may
+// adopt it.
+func setsOfMachine(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		if owner := metav1.GetControllerOf(o); owner != nil {
 			return []reconcile.Request{requestFor(o.GetNamespace(), owner.Name)}
@@ -140,14 +141,14 @@ func setOf(c client.Client) handler.MapFunc {
 		}
 		var out []reconcile.Request
 		for i := range sets.Items {
-			out = append(out, requestOf(&sets.Items[i]))
+			out = append(out, newRequest(&sets.Items[i]))
 		}
 		return out
 	}
 }
 
-// familyOf maps a set or Machine to its deployment. Without an owner it maps to all deployments of its namespace.
-func familyOf(c client.Client) handler.MapFunc {
+// deploymentsOf maps a set or Machine to its deployment. Without an owner it maps to all deployments of its namespace.
+func deploymentsOf(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(o)
 		if owner != nil && owner.Kind == "MachineSet" {
@@ -169,7 +170,7 @@ func familyOf(c client.Client) handler.MapFunc {
 		}
 		var out []reconcile.Request
 		for i := range deployments.Items {
-			out = append(out, requestOf(&deployments.Items[i]))
+			out = append(out, newRequest(&deployments.Items[i]))
 		}
 		return out
 	}

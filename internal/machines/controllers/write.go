@@ -33,10 +33,10 @@ type writer struct {
 }
 
 // mostErrors is the number of failed writes that ends a plan: the others would probably fail too.
-const mostErrors = 10
+const maxErrors = 10
 
 // errLeaving reports an owner that was deleted or is being deleted.
-var errLeaving = errors.New("the owner is being deleted or no longer exists")
+var errOwnerDeleted = errors.New("the owner is being deleted or no longer exists")
 
 // writeAll makes the writes in order. Before it creates an object, it asks the API server for the owner: the cache may
 // show that the sets and Machines are deleted before it shows the owner's deletion. Until garbage collection, a new set
@@ -44,12 +44,12 @@ var errLeaving = errors.New("the owner is being deleted or no longer exists")
 func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 	var failed []error
 	for i, one := range writes {
-		if len(failed) == mostErrors || ctx.Err() != nil {
+		if len(failed) == maxErrors || ctx.Err() != nil {
 			break
 		}
 		if isCreate(one) && !slices.ContainsFunc(writes[:i], isCreate) {
 			if stays, err := w.ownerExists(ctx, w.owner); err != nil || !stays {
-				return errors.Join(append(failed, cmp.Or(err, errLeaving))...)
+				return errors.Join(append(failed, cmp.Or(err, errOwnerDeleted))...)
 			}
 		}
 		if err := w.applyWrite(ctx, one); err != nil {
@@ -111,7 +111,7 @@ func (w *writer) machineByName(name string) *v1alpha1.Machine {
 }
 
 // errVanished reports a write to an object that was not among the plan's input.
-var errVanished = errors.New("the object was not found")
+var errNotPlanned = errors.New("the object was not found")
 
 // createSet creates a set from the deployment's template. The name contains the template's hash, so that a retry finds
 // the first set.
@@ -119,15 +119,15 @@ func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	md := w.deployment
 	hash := one.Name[len(md.Name)+1:]
 	template := *md.Spec.Template.DeepCopy()
-	template.ObjectMeta.Labels = withKey(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
+	template.ObjectMeta.Labels = withEntry(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
 	selector := *md.Spec.Selector.DeepCopy()
-	selector.MatchLabels = withKey(selector.MatchLabels, v1alpha1.TemplateHashLabel, hash)
+	selector.MatchLabels = withEntry(selector.MatchLabels, v1alpha1.TemplateHashLabel, hash)
 	none := int32(0)
 	ms := &v1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: md.Namespace, Name: one.Name, Labels: template.ObjectMeta.Labels,
 			Annotations:     map[string]string{v1alpha1.RevisionAnnotation: strconv.FormatInt(one.Revision, 10)},
-			OwnerReferences: []metav1.OwnerReference{ownerReference(md, "MachineDeployment")},
+			OwnerReferences: []metav1.OwnerReference{newOwnerReference(md, "MachineDeployment")},
 		},
 		Spec: v1alpha1.MachineSetSpec{
 			Replicas: &none, MinReadySeconds: md.Spec.MinReadySeconds, Selector: selector, Template: template,
@@ -136,11 +136,11 @@ func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	if err := w.Client.Create(ctx, ms); err != nil {
 		return err
 	}
-	w.seen.expectObject(w.family, ms, w.Now())
+	w.expected.expectObject(w.family, ms, w.Now())
 	return nil
 }
 
-func withKey(has map[string]string, key, value string) map[string]string {
+func withEntry(has map[string]string, key, value string) map[string]string {
 	out := maps.Clone(has)
 	if out == nil {
 		out = map[string]string{}
@@ -152,29 +152,29 @@ func withKey(has map[string]string, key, value string) map[string]string {
 // createMachine creates one machine from the set's template.
 func (w *writer) createMachine(ctx context.Context, ms *v1alpha1.MachineSet) error {
 	if ms == nil {
-		return errVanished
+		return errNotPlanned
 	}
 	template := ms.Spec.Template.DeepCopy()
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: ms.Namespace, Name: ms.Name + "-" + rand.String(5), Labels: template.ObjectMeta.Labels,
-			Annotations: withKey(template.ObjectMeta.Annotations, v1alpha1.AppliedMetadataAnnotation,
+			Annotations: withEntry(template.ObjectMeta.Annotations, v1alpha1.AppliedMetadataAnnotation,
 				machine.MetadataHash(*template)),
-			OwnerReferences: []metav1.OwnerReference{ownerReference(ms, "MachineSet")},
+			OwnerReferences: []metav1.OwnerReference{newOwnerReference(ms, "MachineSet")},
 		},
 		Spec: template.Spec,
 	}
 	if err := w.Client.Create(ctx, m); err != nil {
 		return err
 	}
-	w.seen.expectObject(w.family, m, w.Now())
+	w.expected.expectObject(w.family, m, w.Now())
 	return nil
 }
 
 func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 	ms := w.setByName(one.Name)
 	if ms == nil {
-		return errVanished
+		return errNotPlanned
 	}
 	if one.Kind == rollout.DeleteSet {
 		return w.deleteObject(ctx, ms)
@@ -182,7 +182,7 @@ func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 	before := ms.DeepCopy()
 	switch one.Kind {
 	case rollout.ReviseSet:
-		ms.Annotations = withKey(ms.Annotations, v1alpha1.RevisionAnnotation, strconv.FormatInt(one.Revision, 10))
+		ms.Annotations = withEntry(ms.Annotations, v1alpha1.RevisionAnnotation, strconv.FormatInt(one.Revision, 10))
 	case rollout.ScaleSet:
 		replicas := int32(one.Replicas) // #nosec G115 -- as many as there are objects
 		ms.Spec.Replicas = &replicas
@@ -192,7 +192,7 @@ func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 		spec := ms.Spec.Template.Spec
 		spec.ObjectMeta, spec.Taints = template.Spec.ObjectMeta, template.Spec.Taints
 		ms.Spec.Template = v1alpha1.MachineTemplateSpec{ObjectMeta: template.ObjectMeta, Spec: spec}
-		ms.Spec.Template.ObjectMeta.Labels = withKey(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
+		ms.Spec.Template.ObjectMeta.Labels = withEntry(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
 	default:
 		return fmt.Errorf("unknown kind of write %q", one.Kind)
 	}
@@ -202,7 +202,7 @@ func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
 	m := w.machineByName(one.Machine)
 	if m == nil {
-		return errVanished
+		return errNotPlanned
 	}
 	if one.Kind == rollout.DeleteMachine {
 		return w.deleteObject(ctx, m)
@@ -213,14 +213,14 @@ func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
 		to = w.setByName(one.Name)
 	}
 	if to == nil {
-		return errVanished
+		return errNotPlanned
 	}
 	before := m.DeepCopy()
 	template := to.Spec.Template.DeepCopy()
 	if one.Kind == rollout.MoveMachine {
 		m.OwnerReferences = append(slices.DeleteFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool {
 			return r.Controller != nil && *r.Controller
-		}), ownerReference(to, "MachineSet"))
+		}), newOwnerReference(to, "MachineSet"))
 		m.Spec.ProviderSpec, m.Spec.Versions, m.Spec.Roles = template.Spec.ProviderSpec, template.Spec.Versions,
 			template.Spec.Roles
 	}
@@ -228,8 +228,8 @@ func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
 	if from != nil {
 		was = from.Spec.Template
 	}
-	m.Labels = mergeGiven(m.Labels, template.ObjectMeta.Labels, slices.Collect(maps.Keys(was.ObjectMeta.Labels)))
-	m.Annotations = mergeGiven(m.Annotations, template.ObjectMeta.Annotations,
+	m.Labels = mergeMap(m.Labels, template.ObjectMeta.Labels, slices.Collect(maps.Keys(was.ObjectMeta.Labels)))
+	m.Annotations = mergeMap(m.Annotations, template.ObjectMeta.Annotations,
 		slices.Collect(maps.Keys(was.ObjectMeta.Annotations)))
 	m.Annotations[v1alpha1.AppliedMetadataAnnotation] = machine.MetadataHash(*template)
 	m.Spec.ObjectMeta, m.Spec.Taints = template.Spec.ObjectMeta, template.Spec.Taints
@@ -252,7 +252,7 @@ func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
 	if one.Kind == rollout.RollBack {
 		ms := w.setByName(one.Name)
 		if ms == nil {
-			return errVanished
+			return errNotPlanned
 		}
 		template := ms.Spec.Template.DeepCopy()
 		delete(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel)
@@ -265,7 +265,7 @@ func (w *writer) patchAndExpect(ctx context.Context, o, before client.Object) er
 	if err := w.patchObject(ctx, o, before); err != nil {
 		return err
 	}
-	w.seen.expectObject(w.family, o, w.Now())
+	w.expected.expectObject(w.family, o, w.Now())
 	return nil
 }
 
@@ -277,6 +277,6 @@ func (w *writer) deleteObject(ctx context.Context, o client.Object) error {
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	w.seen.expectLeaving(w.family, o, w.Now())
+	w.expected.expectDeletion(w.family, o, w.Now())
 	return nil
 }

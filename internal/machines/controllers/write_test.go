@@ -46,7 +46,7 @@ func TestNothingIsMadeForADeploymentThatIsGone(t *testing.T) {
 			t.Helper()
 			r := NewDeployments(cache, clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(live...).Build(),
 				provider.Set{"slow": &slow{}}, events.NewFakeRecorder(100))
-			r.seen = seen
+			r.expected = seen
 			request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(of("1"))}
 			if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != again {
 				t.Errorf("%s: %+v, %v", name, result, err)

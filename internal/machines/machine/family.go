@@ -17,28 +17,28 @@ import (
 // Change returns how a machine of one spec becomes one of another.
 type Change func(from, to v1alpha1.MachineSpec) rollout.Change
 
-// OfDeployment returns the family of a deployment, with those of the sets and machines that it owns. At ask, the next
-// machine may become unhealthy; zero is never.
-func OfDeployment(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
+// NewDeploymentFamily returns the family of a deployment, with those of the sets and machines that it owns. At ask, the
+// next machine may become unhealthy; zero is never.
+func NewDeploymentFamily(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
 	change Change, now time.Time) (family rollout.Family, ask time.Time, err error) {
-	template, err := templateOf(md.Spec.Template)
+	template, err := newTemplate(md.Spec.Template)
 	if err != nil {
 		return rollout.Family{}, ask,
 			fmt.Errorf("MachineDeployment %s/%s: spec.template.%w", md.Namespace, md.Name, err)
 	}
 	family = rollout.Family{
-		Name: md.Name, Replicas: numberOr(md.Spec.Replicas, 1), MinReady: secondsOr(md.Spec.MinReadySeconds, 0),
+		Name: md.Name, Replicas: intOrDefault(md.Spec.Replicas, 1), MinReady: secondsOrDefault(md.Spec.MinReadySeconds, 0),
 		DeletePolicy: rollout.Random, Deleting: md.DeletionTimestamp != nil, Now: now,
 	}
 	family.MaxUnhealthy = maxUnhealthy(md.Spec.HealthCheck, family.Replicas)
-	family.Rollout = rolloutOf(md, template, family.Replicas)
+	family.Rollout = newRollout(md, template, family.Replicas)
 	owned := map[types.UID]*v1alpha1.MachineSet{}
 	for i := range sets {
 		s := &sets[i]
 		if !metav1.IsControlledBy(s, md) {
 			continue
 		}
-		set, err := setOf(s)
+		set, err := newSet(s)
 		if err != nil {
 			return rollout.Family{}, ask, err
 		}
@@ -48,36 +48,37 @@ func OfDeployment(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, ma
 		owned[s.UID] = s
 		family.Sets = append(family.Sets, set)
 	}
-	ask = addMachines(&family, machines, healthOf(md.Spec.HealthCheck), owned)
+	ask = addMachines(&family, machines, newHealth(md.Spec.HealthCheck), owned)
 	return family, ask, nil
 }
 
-// OfSet returns the family of a set without a deployment, with those of the machines that it owns. For ask, see
+// NewSetFamily returns the family of a set without a deployment, with those of the machines that it owns. For ask, see
 // OfDeployment.
-func OfSet(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) (family rollout.Family, ask time.Time,
+func NewSetFamily(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) (family rollout.Family,
+	ask time.Time,
 	err error) {
-	set, err := setOf(ms)
+	set, err := newSet(ms)
 	if err != nil {
 		return rollout.Family{}, ask, err
 	}
 	family = rollout.Family{
-		Name: ms.Name, Replicas: set.Replicas, MinReady: secondsOr(ms.Spec.MinReadySeconds, 0),
+		Name: ms.Name, Replicas: set.Replicas, MinReady: secondsOrDefault(ms.Spec.MinReadySeconds, 0),
 		DeletePolicy: rollout.DeletePolicy(ms.Spec.DeletePolicy), Deleting: ms.DeletionTimestamp != nil,
 		Sets: []rollout.Set{set}, Now: now,
 	}
 	family.MaxUnhealthy = maxUnhealthy(ms.Spec.HealthCheck, family.Replicas)
 	owned := map[types.UID]*v1alpha1.MachineSet{ms.UID: ms}
-	ask = addMachines(&family, machines, healthOf(ms.Spec.HealthCheck), owned)
+	ask = addMachines(&family, machines, newHealth(ms.Spec.HealthCheck), owned)
 	return family, ask, nil
 }
 
-// rolloutOf returns the deployment's rollout settings. Percentages are rounded as for Deployments. If both limits are
+// newRollout returns the deployment's rollout settings. Percentages are rounded as for Deployments. If both limits are
 // 0, one machine may be unavailable, or the rollout could not begin.
-func rolloutOf(md *v1alpha1.MachineDeployment, template rollout.Template, replicas int) *rollout.Rollout {
+func newRollout(md *v1alpha1.MachineDeployment, template rollout.Template, replicas int) *rollout.Rollout {
 	r := &rollout.Rollout{
 		Template: template, Strategy: rollout.RollingUpdate, MaxSurge: 1, Paused: md.Spec.Paused,
-		RevisionHistoryLimit: numberOr(md.Spec.RevisionHistoryLimit, 1),
-		ProgressDeadline:     secondsOr(md.Spec.ProgressDeadlineSeconds, 600),
+		RevisionHistoryLimit: intOrDefault(md.Spec.RevisionHistoryLimit, 1),
+		ProgressDeadline:     secondsOrDefault(md.Spec.ProgressDeadlineSeconds, 600),
 		RollbackTo:           parseRevision(md.Annotations[v1alpha1.RollbackAnnotation]),
 	}
 	if s := md.Spec.Strategy; s != nil {
@@ -85,8 +86,8 @@ func rolloutOf(md *v1alpha1.MachineDeployment, template rollout.Template, replic
 			r.Strategy = rollout.Strategy(s.Type)
 		}
 		if limits := s.RollingUpdate; limits != nil {
-			r.MaxSurge = shareOf(limits.MaxSurge, 1, replicas, true)
-			r.MaxUnavailable = shareOf(limits.MaxUnavailable, 0, replicas, false)
+			r.MaxSurge = resolveCount(limits.MaxSurge, 1, replicas, true)
+			r.MaxUnavailable = resolveCount(limits.MaxUnavailable, 0, replicas, false)
 		}
 	}
 	if r.MaxSurge == 0 && r.MaxUnavailable == 0 {
@@ -95,14 +96,14 @@ func rolloutOf(md *v1alpha1.MachineDeployment, template rollout.Template, replic
 	return r
 }
 
-func setOf(ms *v1alpha1.MachineSet) (rollout.Set, error) {
-	template, err := templateOf(ms.Spec.Template)
+func newSet(ms *v1alpha1.MachineSet) (rollout.Set, error) {
+	template, err := newTemplate(ms.Spec.Template)
 	if err != nil {
 		return rollout.Set{}, fmt.Errorf("MachineSet %s/%s: spec.template.%w", ms.Namespace, ms.Name, err)
 	}
 	return rollout.Set{
 		Name: ms.Name, Template: template, Revision: parseRevision(ms.Annotations[v1alpha1.RevisionAnnotation]),
-		Replicas: numberOr(ms.Spec.Replicas, 1), Created: ms.CreationTimestamp.Time,
+		Replicas: intOrDefault(ms.Spec.Replicas, 1), Created: ms.CreationTimestamp.Time,
 		Deleting: ms.DeletionTimestamp != nil,
 	}, nil
 }
@@ -123,7 +124,7 @@ func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, 
 		if hasMetadata(m, set.Spec.Template) {
 			metadata = metadataText(set.Spec.Template)
 		}
-		unhealthy, next := h.isUnhealthy(m, family.Now)
+		unhealthy, next := h.checkHealth(m, family.Now)
 		if !next.IsZero() && (ask.IsZero() || next.Before(ask)) {
 			ask = next
 		}
@@ -160,11 +161,11 @@ func maxUnhealthy(check *v1alpha1.MachineHealthCheck, replicas int) int {
 	if limit.Type == intstr.Int {
 		return limit.IntValue()
 	}
-	return max(1, shareOf(&limit, 0, replicas, false))
+	return max(1, resolveCount(&limit, 0, replicas, false))
 }
 
-// shareOf resolves a number or a percentage of the replicas. It returns otherwise for a missing or invalid value.
-func shareOf(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
+// resolveCount resolves a number or a percentage of the replicas. It returns otherwise for a missing or invalid value.
+func resolveCount(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(of, replicas, up)
 	if of == nil || err != nil {
 		return otherwise
@@ -172,15 +173,15 @@ func shareOf(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
 	return max(0, n)
 }
 
-func numberOr(n *int32, otherwise int) int {
+func intOrDefault(n *int32, otherwise int) int {
 	if n == nil {
 		return otherwise
 	}
 	return int(*n)
 }
 
-func secondsOr(n *int32, otherwise int) time.Duration {
-	return time.Duration(numberOr(n, otherwise)) * time.Second
+func secondsOrDefault(n *int32, otherwise int) time.Duration {
+	return time.Duration(intOrDefault(n, otherwise)) * time.Second
 }
 
 // parseRevision returns 0 for an invalid revision.

@@ -43,7 +43,7 @@ func template(t *testing.T, exchanged ...string) v1alpha1.MachineTemplateSpec {
 
 func TestTemplatesThatMeanTheSame(t *testing.T) {
 	t.Parallel()
-	base, err := templateOf(template(t))
+	base, err := newTemplate(template(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestTemplatesThatMeanTheSame(t *testing.T) {
 		"another taint":             {[]string{"batch", "web"}, true, false},
 		"the hash of the template":  {[]string{"pool: a", "pool: a, machine-template-hash: x"}, true, true},
 	} {
-		got, err := templateOf(template(t, c.exchanged...))
+		got, err := newTemplate(template(t, c.exchanged...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestFamilyOfADeployment(t *testing.T) {
 		}
 		return rollout.InPlace
 	}
-	got, ask, err := OfDeployment(md, append(sets, other), append(machines, strange, free), change, now())
+	got, ask, err := NewDeploymentFamily(md, append(sets, other), append(machines, strange, free), change, now())
 	if err != nil || !ask.IsZero() || asked != 1 {
 		t.Fatalf("%v, asked again at %v, %d questions", err, ask, asked)
 	}
@@ -258,7 +258,7 @@ func TestWhatIsUnhealthy(t *testing.T) {
 	} {
 		_, sets, machines := objects(t)
 		c.change(&machines[0])
-		family, ask, err := OfSet(&sets[0], machines, now())
+		family, ask, err := NewSetFamily(&sets[0], machines, now())
 		if err != nil || len(family.Machines) != 1 {
 			t.Fatalf("%s: %v, %d machines", name, err, len(family.Machines))
 		}
@@ -298,7 +298,7 @@ func TestWhatIsLost(t *testing.T) {
 	} {
 		_, sets, machines := objects(t)
 		c.change(&machines[0])
-		family, _, err := OfSet(&sets[0], machines, now())
+		family, _, err := NewSetFamily(&sets[0], machines, now())
 		if err != nil || len(family.Machines) != 1 || family.Machines[0].Lost != c.is {
 			t.Errorf("%s: %v, %+v, want lost %t", name, err, family.Machines, c.is)
 		}
@@ -328,7 +328,7 @@ func TestLimits(t *testing.T) {
 			MaxSurge: text(c.surge), MaxUnavailable: text(c.unavailable),
 		}}
 		md.Spec.HealthCheck = &v1alpha1.MachineHealthCheck{MaxUnhealthy: text(c.unhealthy)}
-		f, _, err := OfDeployment(md, nil, nil, nil, now())
+		f, _, err := NewDeploymentFamily(md, nil, nil, nil, now())
 		if err != nil {
 			t.Fatal(err)
 		}

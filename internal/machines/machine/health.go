@@ -32,7 +32,7 @@ const (
 // health limits how long a Machine may be broken; 0 is no limit.
 type health struct{ startup, notReady time.Duration }
 
-func healthOf(check *v1alpha1.MachineHealthCheck) health {
+func newHealth(check *v1alpha1.MachineHealthCheck) health {
 	h := health{defaultNodeStartup, defaultNotReady}
 	if check == nil {
 		return h
@@ -46,10 +46,10 @@ func healthOf(check *v1alpha1.MachineHealthCheck) health {
 	return h
 }
 
-// isUnhealthy reports whether the Machine has been broken for longer than its limit. If not, it returns when that may
+// checkHealth reports whether the Machine has been broken for longer than its limit. If not, it returns when that may
 // be; zero is never. A Machine without a host is not broken. Neither is one with an invalid spec: its replacement would
 // be invalid too.
-func (h health) isUnhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) {
+func (h health) checkHealth(m *v1alpha1.Machine, now time.Time) (bool, time.Time) {
 	if m.Status.ErrorReason != nil {
 		switch *m.Status.ErrorReason {
 		case v1alpha1.CreateError, v1alpha1.UpdateError:
@@ -66,16 +66,16 @@ func (h health) isUnhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time
 	case updating != nil && updating.Status == metav1.ConditionTrue:
 		// An update restarts the kubelet, so the Node has as much time as a new one.
 		if ready != nil && updating.LastTransitionTime.Before(&ready.LastTransitionTime) {
-			return isOverdue(ready, ready.Status, h.startup, now)
+			return checkOverdue(ready, ready.Status, h.startup, now)
 		}
-		return isOverdue(updating, metav1.ConditionTrue, h.startup, now)
+		return checkOverdue(updating, metav1.ConditionTrue, h.startup, now)
 	case m.Status.NodeRef == nil:
 		allocated := meta.FindStatusCondition(m.Status.Conditions, ConditionAllocated)
-		return isOverdue(allocated, metav1.ConditionTrue, h.startup, now)
+		return checkOverdue(allocated, metav1.ConditionTrue, h.startup, now)
 	case ready == nil:
 		return false, time.Time{}
 	}
-	return isOverdue(ready, ready.Status, h.notReady, now)
+	return checkOverdue(ready, ready.Status, h.notReady, now)
 }
 
 // hasLostNode reports whether the Machine once matched its spec and is no longer Ready, without a change or deletion.
@@ -87,8 +87,8 @@ func hasLostNode(m *v1alpha1.Machine) bool {
 	return wasComplete && !isTrue(m, ConditionReady)
 }
 
-// isOverdue reports whether the condition has had the status for longer than the limit, and otherwise when it will.
-func isOverdue(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool,
+// checkOverdue reports whether the condition has had the status for longer than the limit, and otherwise when it will.
+func checkOverdue(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool,
 	time.Time) {
 	if c == nil || c.Status != status || limit == 0 {
 		return false, time.Time{}

@@ -9,9 +9,9 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// Moving returns the MachineSets, by UID, whose deployment has another template and is rolling it out. Their Machines
-// are about to be changed or replaced.
-func Moving(sets []v1alpha1.MachineSet, deployments []v1alpha1.MachineDeployment) map[types.UID]bool {
+// MovingSets returns the MachineSets, by UID, whose deployment has another template and is rolling it out. Their
+// Machines are about to be changed or replaced.
+func MovingSets(sets []v1alpha1.MachineSet, deployments []v1alpha1.MachineDeployment) map[types.UID]bool {
 	of := map[types.UID]*v1alpha1.MachineDeployment{}
 	for i := range deployments {
 		of[deployments[i].UID] = &deployments[i]

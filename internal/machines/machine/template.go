@@ -28,9 +28,9 @@ type metadata struct {
 	Taints          []v1alpha1.Taint  `json:"taints,omitempty"`
 }
 
-// templateOf returns a template as texts that are equal if and only if the templates mean the same. The order of keys
+// newTemplate returns a template as texts that are equal if and only if the templates mean the same. The order of keys
 // in the provider spec, empty or missing lists, and a leading v in versions make no difference.
-func templateOf(t v1alpha1.MachineTemplateSpec) (rollout.Template, error) {
+func newTemplate(t v1alpha1.MachineTemplateSpec) (rollout.Template, error) {
 	machine, err := machineText(t.Spec)
 	if err != nil {
 		return rollout.Template{}, err

@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := pool.Define(ctx, c); err != nil {
 		return err
 	}
-	measured := newRuns()
+	measured := newRunMetrics()
 	if o.Site, err = completeSite(ctx, o, c.Kubernetes, measured); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Registry == nil {
 		o.Registry = metrics.Registry
 	}
-	for _, c := range []prometheus.Collector{newObjects(m.GetClient()), measured.steps, measured.ended} {
+	for _, c := range []prometheus.Collector{newObjectCollector(m.GetClient()), measured.steps, measured.ended} {
 		if err := o.Registry.Register(c); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // completeSite returns the site with the CA hash, the clock, the event recorder and the SSH key filled in.
-func completeSite(ctx context.Context, o Options, kube kubernetes.Interface, measured *runs) (ssh.Site, error) {
+func completeSite(ctx context.Context, o Options, kube kubernetes.Interface, measured *runMetrics) (ssh.Site, error) {
 	s, tell := o.Site, eventRecorder(o.Log)
 	s.CA, s.Now = probe.CAHash(s.Access.CA()), time.Now
 	s.Record = func(e apply.Event) {

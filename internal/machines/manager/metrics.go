@@ -14,14 +14,14 @@ import (
 )
 
 // objects collects the numbers of Machines by phase and Hosts by state.
-type objects struct {
+type objectCollector struct {
 	from client.Reader // a cache
 
 	machines, hosts *prometheus.Desc
 }
 
-func newObjects(from client.Reader) *objects {
-	return &objects{
+func newObjectCollector(from client.Reader) *objectCollector {
+	return &objectCollector{
 		from:     from,
 		machines: prometheus.NewDesc("kubeone_machines", "Machines, by phase.", []string{"phase"}, nil),
 		hosts:    prometheus.NewDesc("kubeone_hosts", "Hosts of the pool, by state.", []string{"state"}, nil),
@@ -29,13 +29,13 @@ func newObjects(from client.Reader) *objects {
 }
 
 // Describe implements prometheus.Collector.
-func (o *objects) Describe(to chan<- *prometheus.Desc) { to <- o.machines; to <- o.hosts }
+func (o *objectCollector) Describe(to chan<- *prometheus.Desc) { to <- o.machines; to <- o.hosts }
 
 // collectTimeout limits the reads from the cache.
 const collectTimeout = 5 * time.Second
 
 // Collect implements prometheus.Collector. It leaves out kinds that it cannot list.
-func (o *objects) Collect(to chan<- prometheus.Metric) {
+func (o *objectCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	send := func(desc *prometheus.Desc, counts map[string]int) {
@@ -62,13 +62,13 @@ func (o *objects) Collect(to chan<- prometheus.Metric) {
 }
 
 // runs has the metrics of runs on hosts.
-type runs struct {
+type runMetrics struct {
 	steps *prometheus.HistogramVec
 	ended *prometheus.CounterVec
 }
 
-func newRuns() *runs {
-	return &runs{
+func newRunMetrics() *runMetrics {
+	return &runMetrics{
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kubeone_step_duration_seconds",
 			Help:    "Duration of steps on hosts, by kind of step and result.",
@@ -80,7 +80,7 @@ func newRuns() *runs {
 	}
 }
 
-func (r *runs) recordEvent(e apply.Event) {
+func (r *runMetrics) recordEvent(e apply.Event) {
 	result := "succeeded"
 	if e.Error != "" {
 		result = "failed"

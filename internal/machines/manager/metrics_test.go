@@ -10,7 +10,7 @@ import (
 
 func TestRunsAreMeasured(t *testing.T) {
 	t.Parallel()
-	r := newRuns()
+	r := newRunMetrics()
 	for _, e := range []apply.Event{
 		{Type: apply.RunStarted},
 		{Type: apply.StepStarted, Step: "prepare/w-1"},

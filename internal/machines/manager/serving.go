@@ -29,67 +29,67 @@ import (
 
 // serving approves serving certificates of kubelets. It accepts only names and addresses that the recorded manifest or
 // the Host gives. It reports other requests and does not decide them.
-type serving struct {
+type servingReconciler struct {
 	client.Client
 	approver certificates.Approver
 	site     *ssh.Site
 	events   events.EventRecorder
 	log      *slog.Logger
 
-	mu   sync.Mutex
-	last recorded
-	told map[string]string // reason reported, by request
+	mu       sync.Mutex
+	last     recorded
+	reported map[string]string // reason reported, by request
 }
 
 // mostTold limits the pending requests that are reported. A node can create any number of requests.
-const mostTold = 500
+const maxReported = 500
 
-// shouldTell returns true once for each reason of a request, until mostTold requests are pending.
-func (s *serving) shouldTell(request, reason string) bool {
+// shouldReport returns true once for each reason of a request, until mostTold requests are pending.
+func (s *servingReconciler) shouldReport(request, reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, known := s.told[request]
-	if before == reason || !known && len(s.told) == mostTold {
+	before, known := s.reported[request]
+	if before == reason || !known && len(s.reported) == maxReported {
 		return false
 	}
-	if s.told == nil {
-		s.told = map[string]string{}
+	if s.reported == nil {
+		s.reported = map[string]string{}
 	}
-	if s.told[request] = reason; len(s.told) == mostTold {
-		s.log.Warn("too many undecided serving certificates: others are not reported", "requests", mostTold)
+	if s.reported[request] = reason; len(s.reported) == maxReported {
+		s.log.Warn("too many undecided serving certificates: others are not reported", "requests", maxReported)
 	}
 	return true
 }
 
 // forgetRequest forgets a request that was deleted or decided.
-func (s *serving) forgetRequest(request string) {
+func (s *servingReconciler) forgetRequest(request string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.told, request)
+	delete(s.reported, request)
 }
 
 // recheckDelay is the requeue delay of an undecided request: the manifest may give the node that name by then.
 const recheckDelay = time.Minute
 
 func addServing(m manager.Manager, kube kubernetes.Interface, o Options) error {
-	s := &serving{
+	s := &servingReconciler{
 		Client: m.GetClient(), approver: certificates.Approver{Kubernetes: kube}, site: &o.Site,
 		events: m.GetEventRecorder("kubeone"), log: o.Log,
 	}
 	return builder.ControllerManagedBy(m).Named("serving-certificate").
 		For(&certificatesv1.CertificateSigningRequest{},
-			builder.WithPredicates(predicate.NewPredicateFuncs(isServing))).
+			builder.WithPredicates(predicate.NewPredicateFuncs(isPendingServing))).
 		WithOptions(controller.Options{SkipNameValidation: &o.SkipNameValidation}).
 		Complete(s)
 }
 
-func isServing(o client.Object) bool {
+func isPendingServing(o client.Object) bool {
 	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
 	return ok && csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(csr.Status.Conditions) == 0
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *servingReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := s.Get(ctx, request.NamespacedName, csr); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -97,7 +97,7 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !isServing(csr) {
+	if !isPendingServing(csr) {
 		s.forgetRequest(request.Name)
 		return reconcile.Result{}, nil
 	}
@@ -117,7 +117,7 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		s.log.Info("serving certificate approved", "node", d.Node, "request", d.Request)
 		return reconcile.Result{}, nil
 	}
-	if s.shouldTell(request.Name, d.Reason) {
+	if s.shouldReport(request.Name, d.Reason) {
 		s.log.Warn("serving certificate left alone", "node", d.Node, "request", d.Request, "reason", d.Reason)
 		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
 	}
@@ -129,7 +129,7 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 
 // expectedNames returns the names that the node may have: those in the manifest, or the addresses of its Host unless
 // they are reserved. It is empty for an unknown node.
-func (s *serving) expectedNames(ctx context.Context, node string) (certificates.Expected, error) {
+func (s *servingReconciler) expectedNames(ctx context.Context, node string) (certificates.Expected, error) {
 	r, err := s.cachedRecord(ctx)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *serving) expectedNames(ctx context.Context, node string) (certificates.
 	if h.Status.Claim == nil {
 		return out, nil
 	}
-	if err := ssh.Reserved(r.loaded.Cluster, r.record, h); err != nil {
+	if err := ssh.CheckReserved(r.loaded.Cluster, r.record, h); err != nil {
 		s.log.Warn("serving certificate of a Host refused", "reason", err.Error())
 		return out, nil
 	}
@@ -163,10 +163,10 @@ func (s *serving) expectedNames(ctx context.Context, node string) (certificates.
 }
 
 // cachedRecord returns the cluster's record, at most recordAge old, because many requests come at the same time.
-func (s *serving) cachedRecord(ctx context.Context) (recorded, error) {
+func (s *servingReconciler) cachedRecord(ctx context.Context) (recorded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.last.at) < recordAge {
+	if time.Since(s.last.at) < maxRecordAge {
 		return s.last, nil
 	}
 	loaded, r, err := s.site.Recorded(ctx)
@@ -177,7 +177,7 @@ func (s *serving) cachedRecord(ctx context.Context) (recorded, error) {
 	return s.last, nil
 }
 
-const recordAge = 5 * time.Second
+const maxRecordAge = 5 * time.Second
 
 // recorded is the cluster's record with its manifest.
 type recorded struct {

@@ -12,21 +12,21 @@ import (
 func TestRequestsLeftAloneAreToldOfOnceAndNotEndlessly(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := &serving{log: slog.New(slog.NewTextHandler(&log, nil))}
-	if !s.shouldTell("a", "one") || s.shouldTell("a", "one") || !s.shouldTell("a", "another") {
+	s := &servingReconciler{log: slog.New(slog.NewTextHandler(&log, nil))}
+	if !s.shouldReport("a", "one") || s.shouldReport("a", "one") || !s.shouldReport("a", "another") {
 		t.Error("a reason is told once")
 	}
 	told := 0
-	for i := range 3 * mostTold {
-		if s.shouldTell("flood-"+strconv.Itoa(i), "one") {
+	for i := range 3 * maxReported {
+		if s.shouldReport("flood-"+strconv.Itoa(i), "one") {
 			told++
 		}
 	}
-	if told != mostTold-1 || strings.Count(log.String(), "others are not reported") != 1 {
+	if told != maxReported-1 || strings.Count(log.String(), "others are not reported") != 1 {
 		t.Errorf("%d requests are told of, and the log says %q", told, log.String())
 	}
 	s.forgetRequest("a")
-	if !s.shouldTell("b", "one") {
+	if !s.shouldReport("b", "one") {
 		t.Error("there is room for another one")
 	}
 }

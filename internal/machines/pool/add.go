@@ -49,7 +49,7 @@ type Candidate struct {
 	// Known says that the same Host already exists.
 	Known bool
 
-	way     host.Host
+	conn    host.Host
 	bastion host.Host // nil if there is none
 }
 
@@ -78,16 +78,16 @@ func checkNames(h *kubeone.Host, beside []Candidate) error {
 	return nil
 }
 
-// Look logs in to a machine as the operator and checks whether it may become a Host together with beside. It changes
+// Inspect logs in to a machine as the operator and checks whether it may become a Host together with beside. It changes
 // nothing.
 //
 // The error is that of the SSH connection (*host.Error), or says why the machine is refused.
-func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candidate, error) {
-	c := Candidate{way: a.SSH.Host(m.At)}
-	if _, err := c.way.Run(ctx, host.Cmd{Name: "log in", Script: ":"}); err != nil {
+func (a *Adder) Inspect(ctx context.Context, m Machine, beside ...Candidate) (Candidate, error) {
+	c := Candidate{conn: a.SSH.Host(m.At)}
+	if _, err := c.conn.Run(ctx, host.Cmd{Name: "log in", Script: ":"}); err != nil {
 		return c, err
 	}
-	seen, err := probe.Run(ctx, probe.Request{Targets: []probe.Target{{ID: m.At.Address, Host: c.way}}})
+	seen, err := probe.Run(ctx, probe.Request{Targets: []probe.Target{{ID: m.At.Address, Host: c.conn}}})
 	if err != nil {
 		return c, err
 	}
@@ -106,26 +106,26 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 			PrivateAddress: m.PrivateAddress, FailureDomain: m.FailureDomain,
 		},
 	}
-	if c.Host.Spec.HostKeys, err = hostKeys(ctx, c.way, m.At); err != nil {
+	if c.Host.Spec.HostKeys, err = readHostKeys(ctx, c.conn, m.At); err != nil {
 		return c, err
 	}
-	c.Contacts = firstContacts(c.way)
+	c.Contacts = firstContacts(c.conn)
 	if len(m.At.Bastions) > 0 {
-		if err := a.lookAtBastion(ctx, m.At.Bastions[0], &c); err != nil {
+		if err := a.inspectBastion(ctx, m.At.Bastions[0], &c); err != nil {
 			return c, err
 		}
 	}
 	if err := checkNames(c.Host, beside); err != nil {
 		return c, err
 	}
-	all, err := a.compareHost(ctx, &c)
+	all, err := a.findExisting(ctx, &c)
 	if err != nil {
 		return c, err
 	}
-	if err := occupiedBy(c.Host, c.System); err != nil || c.Known {
+	if err := checkUnoccupied(c.Host, c.System); err != nil || c.Known {
 		return c, err
 	}
-	if c.Host.Spec.PrivateAddress, err = privateAddress(m, c.System); err != nil {
+	if c.Host.Spec.PrivateAddress, err = choosePrivateAddress(m, c.System); err != nil {
 		return c, err
 	}
 	for _, other := range beside {
@@ -140,9 +140,9 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 	return c, a.checkNameFree(ctx, name)
 }
 
-// privateAddress returns the Node's address if it differs from the SSH address, for example behind NAT or with a DNS
-// name. The kubelet's serving certificate is approved for the Host's addresses only.
-func privateAddress(m Machine, is observed.Host) (string, error) {
+// choosePrivateAddress returns the Node's address if it differs from the SSH address, for example behind NAT or with a
+// DNS name. The kubelet's serving certificate is approved for the Host's addresses only.
+func choosePrivateAddress(m Machine, is observed.Host) (string, error) {
 	own := is.Addresses
 	switch {
 	case m.PrivateAddress != "":
@@ -170,9 +170,10 @@ func (a *Adder) checkNameFree(ctx context.Context, name string) error {
 	return nil
 }
 
-// occupiedBy returns an error if the host already belongs to a Machine, a manifest or an unknown Kubernetes. A Host's
-// own Machine is allowed: the host may have lost the cluster's key, for example if a reboot rewrote authorized_keys.
-func occupiedBy(h *kubeone.Host, is observed.Host) error {
+// checkUnoccupied returns an error if the host already belongs to a Machine, a manifest or an unknown Kubernetes. A
+// Host's own Machine is allowed: the host may have lost the cluster's key, for example if a reboot rewrote
+// authorized_keys.
+func checkUnoccupied(h *kubeone.Host, is observed.Host) error {
 	name := h.Name
 	switch m := is.Marker; {
 	case m != nil && h.Status.Claim != nil && m.ID == string(h.Status.Claim.UID):
@@ -190,10 +191,10 @@ func occupiedBy(h *kubeone.Host, is observed.Host) error {
 	return nil
 }
 
-func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate) error {
+func (a *Adder) inspectBastion(ctx context.Context, at host.Target, c *Candidate) error {
 	at.AsUser = true
 	c.bastion = a.SSH.Host(at)
-	keys, err := hostKeys(ctx, c.bastion, at)
+	keys, err := readHostKeys(ctx, c.bastion, at)
 	if err != nil {
 		return err
 	}
@@ -204,9 +205,9 @@ func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate)
 	return nil
 }
 
-// compareHost sets c.Known if the Host exists. It refuses a Host of the same name for another machine, and the same
+// findExisting sets c.Known if the Host exists. It refuses a Host of the same name for another machine, and the same
 // machine under another name. It returns all existing Hosts.
-func (a *Adder) compareHost(ctx context.Context, c *Candidate) ([]kubeone.Host, error) {
+func (a *Adder) findExisting(ctx context.Context, c *Candidate) ([]kubeone.Host, error) {
 	all, err := List(ctx, a.Client)
 	if err != nil && !errors.Is(err, errNoPool) {
 		return nil, err
@@ -215,9 +216,9 @@ func (a *Adder) compareHost(ctx context.Context, c *Candidate) ([]kubeone.Host, 
 	for i := range all {
 		is := &all[i]
 		switch {
-		case is.Name != want.Name && sameWay(is, want):
+		case is.Name != want.Name && sameConnection(is, want):
 			return nil, fmt.Errorf("this machine is already in the pool, as the Host %s", is.Name)
-		case is.Name == want.Name && (!sameWay(is, want) || is.Spec.User != want.Spec.User):
+		case is.Name == want.Name && (!sameConnection(is, want) || is.Spec.User != want.Spec.User):
 			return nil, fmt.Errorf("the Host %s already exists, at %s@%s port %d or behind another bastion; change it "+
 				"with kubectl edit host %s, or remove it with kubeone host remove %s", is.Name, is.Spec.User,
 				is.Spec.Address, is.Spec.Port, is.Name, is.Name)
@@ -231,9 +232,9 @@ func (a *Adder) compareHost(ctx context.Context, c *Candidate) ([]kubeone.Host, 
 	return all, nil
 }
 
-// sameWay reports whether two Hosts have the same address, port and bastion; users may differ. An other without a
-// bastion matches any, since a Host that is added again need not name it.
-func sameWay(is, other *kubeone.Host) bool {
+// sameConnection reports whether two Hosts have the same address, port and bastion; users may differ. An other without
+// a bastion matches any, since a Host that is added again need not name it.
+func sameConnection(is, other *kubeone.Host) bool {
 	if is.Spec.Address != other.Spec.Address || is.Spec.Port != other.Spec.Port {
 		return false
 	}
@@ -261,11 +262,11 @@ func (*Adder) checkDescription(want, is *kubeone.Host) error {
 }
 
 // mostKeys limits the host keys of a Host.
-const mostKeys = 8
+const maxHostKeys = 8
 
-// hostKeys returns the SSH host keys that the machine itself reports, and those of first contacts, sorted. They are in
-// authorized_keys format without comments.
-func hostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error) {
+// readHostKeys returns the SSH host keys that the machine itself reports, and those of first contacts, sorted. They are
+// in authorized_keys format without comments.
+func readHostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error) {
 	said, err := h.Run(ctx, host.Cmd{Name: "read its host keys", Script: hostKeysScript})
 	if err != nil {
 		return nil, err
@@ -273,7 +274,7 @@ func hostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error
 	keys := map[string]bool{}
 	for line := range bytes.Lines(said.Stdout) {
 		key, _, _, _, err := ssh.ParseAuthorizedKey(line)
-		if err != nil || len(line) > 1024 || len(keys) == mostKeys {
+		if err != nil || len(line) > 1024 || len(keys) == maxHostKeys {
 			continue
 		}
 		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))] = true
@@ -307,23 +308,23 @@ func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	if err == nil || c.Known {
 		return err
 	}
-	return a.undoAuthorize(ctx, c, err)
+	return a.undoAuthorization(ctx, c, err)
 }
 
-// undoAuthorize revokes the key on a machine that did not become a Host because of err. If the object exists, another
-// run created it, or the API server's answer was lost. Then the key is needed and stays.
-func (a *Adder) undoAuthorize(ctx context.Context, c Candidate, err error) error {
+// undoAuthorization revokes the key on a machine that did not become a Host because of err. If the object exists,
+// another run created it, or the API server's answer was lost. Then the key is needed and stays.
+func (a *Adder) undoAuthorization(ctx context.Context, c Candidate, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	is := &kubeone.Host{}
 	switch looked := a.Client.Get(ctx, client.ObjectKeyFromObject(c.Host), is); {
-	case looked == nil && sameWay(is, c.Host):
+	case looked == nil && sameConnection(is, c.Host):
 		return nil
 	case looked != nil && !apierrors.IsNotFound(looked):
 		return fmt.Errorf("%w; the cluster's key stays in authorized_keys, because it is unknown whether the Host exists",
 			err)
 	}
-	if undo := revokeKey(ctx, c.way, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
+	if undo := revokeKey(ctx, c.conn, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
 		return fmt.Errorf("%w; the cluster's key stays in authorized_keys, because removing it failed: %w", err, undo)
 	}
 	return err
@@ -339,7 +340,7 @@ func (a *Adder) addHost(ctx context.Context, c Candidate) error {
 			return err
 		}
 	}
-	if err := authorizeKey(ctx, c.way, c.Host.Spec.User, onHosts, key); err != nil {
+	if err := authorizeKey(ctx, c.conn, c.Host.Spec.User, onHosts, key); err != nil {
 		return err
 	}
 	if err := a.tryLogin(ctx, c.Host); err != nil {

@@ -168,7 +168,7 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 	m := newMachine(t, operator.Public(), a.Key.PublicKey())
 	to := m.as("worker-7")
 	to.FailureDomain, to.Labels = "rack-1", map[string]string{"pool": "a"}
-	c, err := a.Look(t.Context(), to)
+	c, err := a.Inspect(t.Context(), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 		if err := a.Add(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = a.Look(t.Context(), to); err != nil || !c.Known {
+		if c, err = a.Inspect(t.Context(), to); err != nil || !c.Known {
 			t.Fatalf("it is not known: %v", err)
 		}
 	}
@@ -204,11 +204,11 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 		t.Errorf("the Host is %+v", h)
 	}
 	to.PrivateAddress = "192.0.2.8"
-	if _, err := a.Look(t.Context(), to); err == nil || !strings.Contains(err.Error(), "192.0.2.7") {
+	if _, err := a.Inspect(t.Context(), to); err == nil || !strings.Contains(err.Error(), "192.0.2.7") {
 		t.Errorf("with another private address: %v", err)
 	}
 	other := newMachine(t, operator.Public())
-	_, err = a.Look(t.Context(), other.as("worker-7"))
+	_, err = a.Inspect(t.Context(), other.as("worker-7"))
 	if err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("another machine of that name: %v", err)
 	}
@@ -235,7 +235,7 @@ func TestTwoWhoAddOneHost(t *testing.T) {
 	m := newMachine(t, operator.Public(), a.Key.PublicKey())
 	var both []Candidate
 	for range 2 {
-		c, err := a.Look(t.Context(), m.as("worker-7"))
+		c, err := a.Inspect(t.Context(), m.as("worker-7"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestTwoWhoAddOneHost(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if !strings.Contains(m.keys(t), bodyOf(a.Key.PublicKey())) {
+	if !strings.Contains(m.keys(t), encodeKey(a.Key.PublicKey())) {
 		t.Errorf("the Host is there, and its machine does not let the cluster in: %q", m.keys(t))
 	}
 }
@@ -259,17 +259,17 @@ func TestNoTwoHostsHaveOneAddress(t *testing.T) {
 	})
 	m := newMachine(t, operator.Public(), a.Key.PublicKey()).as("worker-7")
 	m.PrivateAddress = "2001:db8:0::6"
-	if _, err := a.Look(t.Context(), m); err == nil || !strings.Contains(err.Error(), "of the Host worker-6") {
+	if _, err := a.Inspect(t.Context(), m); err == nil || !strings.Contains(err.Error(), "of the Host worker-6") {
 		t.Errorf("it would pose as another Host: %v", err)
 	}
 	m.PrivateAddress = "192.0.2.7"
-	c, err := a.Look(t.Context(), m)
+	c, err := a.Inspect(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"worker-7": "have the same hostname", "worker-8": "of the Host worker-7"} {
 		other := newMachine(t, operator.Public(), a.Key.PublicKey()).as(name)
-		if _, err := a.Look(t.Context(), other, c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := a.Inspect(t.Context(), other, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s beside worker-7, at the same time: %v, want %q", name, err, want)
 		}
 	}
@@ -287,7 +287,7 @@ func TestAReplacedKeyIsLetInBelowTheOld(t *testing.T) {
 	var want []string
 	for _, key := range []ssh.Signer{a.Key, later, later} {
 		a.Key = key
-		c, err := a.Look(t.Context(), m.as("worker-7"))
+		c, err := a.Inspect(t.Context(), m.as("worker-7"))
 		if err == nil {
 			err = a.Add(t.Context(), c)
 		}
@@ -313,7 +313,7 @@ func TestPrivateAddress(t *testing.T) {
 		{at: "worker.example.com", wrong: "does not report"},
 		{at: "worker.example.com", says: "10.1.0.7", own: "10.0.0.7 10.1.0.7", want: "10.1.0.7"},
 	} {
-		got, err := privateAddress(Machine{At: host.Target{Address: c.at}, PrivateAddress: c.says},
+		got, err := choosePrivateAddress(Machine{At: host.Target{Address: c.at}, PrivateAddress: c.says},
 			observed.Host{Addresses: strings.Fields(c.own)})
 		if got != c.want || (err != nil) != (c.wrong != "") ||
 			c.wrong != "" && !strings.Contains(fmt.Sprint(err), c.wrong) {
@@ -327,7 +327,7 @@ func TestNoHostWithoutALogin(t *testing.T) {
 	t.Parallel()
 	a, operator := newAdder(t)
 	m := newMachine(t, operator.Public()) // its SSH server ignores authorized_keys
-	c, err := a.Look(t.Context(), m.as("worker-7"))
+	c, err := a.Inspect(t.Context(), m.as("worker-7"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,20 +344,20 @@ func TestNoHostWithoutALogin(t *testing.T) {
 		"is not kubeone's; a host":   {KubeletConf: observed.Yes},
 		"must be empty":              {EtcdData: observed.Yes},
 	} {
-		if err := occupiedBy(free, is); err == nil || !strings.Contains(err.Error(), name) {
+		if err := checkUnoccupied(free, is); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := occupiedBy(free, observed.Host{}); err != nil {
+	if err := checkUnoccupied(free, observed.Host{}); err != nil {
 		t.Errorf("an empty host: %v", err)
 	}
 	used := &kubeone.Host{Status: kubeone.HostStatus{Claim: &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}}}
 	its := observed.Host{Marker: &observed.Marker{Machine: "ns/m", ID: "u"}, KubeletConf: observed.Yes}
-	if err := occupiedBy(used, its); err != nil {
+	if err := checkUnoccupied(used, its); err != nil {
 		t.Errorf("its own Machine's: %v", err)
 	}
 	its.Marker.ID = "another"
-	if err := occupiedBy(used, its); err == nil {
+	if err := checkUnoccupied(used, its); err == nil {
 		t.Error("another Machine's is let in")
 	}
 }

@@ -33,10 +33,10 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 	case err != nil:
 		return nil, apicall.Wrap("read the Host "+name, "", err)
 	}
-	if err := a.claimedError(ctx, h, force); err != nil {
+	if err := a.checkUnclaimed(ctx, h, force); err != nil {
 		return nil, err
 	}
-	if err := a.holdHost(ctx, h); err != nil {
+	if err := a.startDeletion(ctx, h); err != nil {
 		return nil, apicall.Wrap("delete the Host "+name, "", err)
 	}
 	if err := a.revokeFromHost(ctx, h); err != nil {
@@ -46,12 +46,12 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 		}
 		unreached = err
 	}
-	return unreached, apicall.Wrap("delete the Host "+name, "", a.letGo(ctx, name))
+	return unreached, apicall.Wrap("delete the Host "+name, "", a.finishDeletion(ctx, name))
 }
 
-// claimedError returns an error if a Machine has the Host. Without force it also does if a deleted Machine has not
+// checkUnclaimed returns an error if a Machine has the Host. Without force it also does if a deleted Machine has not
 // returned it.
-func (a *Adder) claimedError(ctx context.Context, h *kubeone.Host, force bool) error {
+func (a *Adder) checkUnclaimed(ctx context.Context, h *kubeone.Host, force bool) error {
 	c := h.Status.Claim
 	if c == nil {
 		return nil
@@ -77,7 +77,7 @@ func (a *Adder) revokeFromHost(ctx context.Context, h *kubeone.Host) error {
 		return err
 	}
 	for i := range all {
-		if other := &all[i]; other.Name != h.Name && sameWay(other, h) && other.Spec.User == h.Spec.User {
+		if other := &all[i]; other.Name != h.Name && sameConnection(other, h) && other.Spec.User == h.Spec.User {
 			return nil
 		}
 	}
@@ -92,14 +92,14 @@ func (a *Adder) revokeFromHost(ctx context.Context, h *kubeone.Host) error {
 
 func revokeKey(ctx context.Context, h host.Host, user string, key ssh.PublicKey) error {
 	_, err := h.Run(ctx, host.Cmd{
-		Name: "remove the cluster's key", Script: revokeScript, Args: []string{user, bodyOf(key)},
+		Name: "remove the cluster's key", Script: revokeScript, Args: []string{user, encodeKey(key)},
 	})
 	return err
 }
 
-// holdHost deletes the Host in the version that was read, and keeps it with a finalizer until letGo. From then on no
-// Machine can claim it.
-func (a *Adder) holdHost(ctx context.Context, h *kubeone.Host) error {
+// startDeletion deletes the Host in the version that was read, and keeps it with a finalizer until letGo. From then on
+// no Machine can claim it.
+func (a *Adder) startDeletion(ctx context.Context, h *kubeone.Host) error {
 	before := h.DeepCopy()
 	if h.DeletionTimestamp == nil && controllerutil.AddFinalizer(h, provider.RemovalFinalizer) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -114,8 +114,8 @@ func (a *Adder) holdHost(ctx context.Context, h *kubeone.Host) error {
 	return client.IgnoreNotFound(a.Client.Delete(ctx, h, as))
 }
 
-// letGo removes the finalizers of a deleted Host, including the controllers' in case none runs.
-func (a *Adder) letGo(ctx context.Context, name string) error {
+// finishDeletion removes the finalizers of a deleted Host, including the controllers' in case none runs.
+func (a *Adder) finishDeletion(ctx context.Context, name string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		h := &kubeone.Host{}
 		if err := a.Client.Get(ctx, client.ObjectKey{Name: name}, h); err != nil {

@@ -29,5 +29,5 @@ func authorizedKeysLine(options string, key ssh.PublicKey) string {
 	return options + " " + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " " + keyComment
 }
 
-// bodyOf returns the base64 part of a key's line in authorized_keys.
-func bodyOf(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
+// encodeKey returns the base64 part of a key's line in authorized_keys.
+func encodeKey(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }

@@ -14,10 +14,10 @@ func byAge(a, b Machine) int {
 // and then by the policy.
 func (p *planner) compareForDeletion(a, b *Machine) int {
 	return cmp.Or(
-		yesFirst(a.DeleteFirst, b.DeleteFirst),
-		yesFirst(a.Unhealthy, b.Unhealthy),
-		yesFirst(!p.isAvailable(a), !p.isAvailable(b)),
-		yesFirst(p.isOutdated(a), p.isOutdated(b)),
+		trueFirst(a.DeleteFirst, b.DeleteFirst),
+		trueFirst(a.Unhealthy, b.Unhealthy),
+		trueFirst(!p.isAvailable(a), !p.isAvailable(b)),
+		trueFirst(p.isOutdated(a), p.isOutdated(b)),
 		p.byPolicy(a, b),
 		strings.Compare(a.Name, b.Name),
 	)
@@ -34,8 +34,8 @@ func (p *planner) byPolicy(a, b *Machine) int {
 // template, oldest.
 func (p *planner) compareForUpdate(a, b *Machine) int {
 	return cmp.Or(
-		yesFirst(!p.isAvailable(a), !p.isAvailable(b)),
-		yesFirst(a.DeleteFirst, b.DeleteFirst),
+		trueFirst(!p.isAvailable(a), !p.isAvailable(b)),
+		trueFirst(a.DeleteFirst, b.DeleteFirst),
 		cmp.Compare(p.nextRevision(a.Set), p.nextRevision(b.Set)),
 		a.Created.Compare(b.Created),
 		strings.Compare(a.Name, b.Name),
@@ -49,7 +49,7 @@ func (p *planner) nextRevision(set string) int64 {
 	return 0
 }
 
-func yesFirst(a, b bool) int {
+func trueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

@@ -78,26 +78,26 @@ func (p *planner) planWrites() {
 	p.remediateMachines()
 	switch {
 	case p.Rollout == nil:
-		p.keepNumber(p.Replicas)
+		p.scaleTo(p.Replicas)
 	case p.Rollout.Paused:
 		p.scaleProportionally()
 	case p.Rollout.Strategy == OnDelete:
-		p.keepNumber(p.Replicas)
+		p.scaleTo(p.Replicas)
 	default:
 		p.continueRollout()
 	}
 	p.syncObjects()
 }
 
-// keepNumber creates or deletes machines to reach replicas. A machine being deleted counts, as its host is not free
+// scaleTo creates or deletes machines to reach replicas. A machine being deleted counts, as its host is not free
 // yet.
-func (p *planner) keepNumber(replicas int) {
+func (p *planner) scaleTo(replicas int) {
 	p.createMachines(p.current.Name, replicas-len(p.alive)-p.leaving)
 	p.deleteMachines(len(p.alive)-replicas, "more machines than replicas")
 }
 
 // mostCreated limits the new machines of one plan. So an operator can correct mistyped replicas before the next plan.
-const mostCreated = 500
+const maxCreated = 500
 
 // createMachines plans n new machines of a set, within mostCreated. A negative n is 0.
 func (p *planner) createMachines(set string, n int) {
@@ -105,7 +105,7 @@ func (p *planner) createMachines(set string, n int) {
 	for _, count := range p.created {
 		made += count
 	}
-	for range min(max(n, 0), max(mostCreated-made, 0)) {
+	for range min(max(n, 0), max(maxCreated-made, 0)) {
 		p.writes = append(p.writes, Write{Kind: CreateMachine, Name: set})
 		p.created[set]++
 	}
@@ -166,7 +166,7 @@ func (p *planner) syncObjects() {
 		}
 	}
 	if p.Rollout != nil && !p.Rollout.Paused {
-		p.forgetSets()
+		p.deleteOldSets()
 	}
 }
 

@@ -31,8 +31,8 @@ func TestOnePlanMakesSoManyAtMost(t *testing.T) {
 			}
 			most = max(most, len(w.Machines)-before)
 		}
-		if most != mostCreated {
-			t.Errorf("%d machines are made at once, want %d at most", most, mostCreated)
+		if most != maxCreated {
+			t.Errorf("%d machines are made at once, want %d at most", most, maxCreated)
 		}
 	}
 }

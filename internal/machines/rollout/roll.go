@@ -6,17 +6,17 @@ import "slices"
 // ones while enough others are available, creates new ones within the surge, and finally deletes the surge.
 func (p *planner) continueRollout() {
 	p.deleteMachines(len(p.alive)-p.Replicas-p.Rollout.MaxSurge, "more machines than replicas")
-	p.convertMachines()
+	p.updateOutdated()
 	p.fillCurrentSet()
 	p.endSurge()
 }
 
-// convertMachines moves outdated machines to the current set or deletes them, within MaxUnavailable.
-func (p *planner) convertMachines() {
+// updateOutdated moves outdated machines to the current set or deletes them, within MaxUnavailable.
+func (p *planner) updateOutdated() {
 	least := p.Replicas - p.Rollout.MaxUnavailable
-	room := len(p.alive) - p.unavailableNow() - least
+	room := len(p.alive) - p.countUnavailableCurrent() - least
 	spare := p.countAvailable() - least
-	for _, m := range p.outdatedByTurn() {
+	for _, m := range p.outdatedInOrder() {
 		change := p.setByName(m.Set).Change
 		if change == Unsupported {
 			p.blocked++
@@ -41,8 +41,8 @@ func (p *planner) convertMachines() {
 // outdatedTemplate is the reason of a deletion by a rollout.
 const outdatedTemplate = "outdated template"
 
-// outdatedByTurn returns the outdated machines in the order of their update.
-func (p *planner) outdatedByTurn() []*Machine {
+// outdatedInOrder returns the outdated machines in the order of their update.
+func (p *planner) outdatedInOrder() []*Machine {
 	var outdated []*Machine
 	for _, m := range p.alive {
 		if p.isOutdated(m) {
@@ -53,8 +53,8 @@ func (p *planner) outdatedByTurn() []*Machine {
 	return outdated
 }
 
-// unavailableNow counts the unavailable machines of the current set. They count against MaxUnavailable.
-func (p *planner) unavailableNow() int {
+// countUnavailableCurrent counts the unavailable machines of the current set. They count against MaxUnavailable.
+func (p *planner) countUnavailableCurrent() int {
 	n := 0
 	for _, m := range p.alive {
 		if !p.isOutdated(m) && !p.isAvailable(m) {
@@ -76,7 +76,7 @@ func (p *planner) moveMachine(m *Machine) {
 // place needs a surge, of one machine, only if MaxUnavailable is 0.
 func (p *planner) fillCurrentSet() {
 	surge, replaced, inPlace := p.Rollout.MaxSurge, 0, 0
-	for _, m := range p.outdatedByTurn() {
+	for _, m := range p.outdatedInOrder() {
 		switch p.setByName(m.Set).Change {
 		case InPlace:
 			inPlace++

@@ -52,7 +52,7 @@ func (p *planner) comparePreference(a, b *Set) int {
 // rollback, needs a write first. Then machines are not planned yet.
 func (p *planner) reviseSets() bool {
 	if p.Rollout.RollbackTo != 0 {
-		p.rollBack()
+		p.requestRollback()
 		return false
 	}
 	newest := int64(0)
@@ -72,8 +72,8 @@ func (p *planner) reviseSets() bool {
 	return true
 }
 
-// rollBack restores the template of an older revision. The next plan begins the rollout to it.
-func (p *planner) rollBack() {
+// requestRollback restores the template of an older revision. The next plan begins the rollout to it.
+func (p *planner) requestRollback() {
 	to := p.Rollout.RollbackTo
 	for i := range p.Sets {
 		if s := &p.Sets[i]; s.Revision == to && !s.Deleting {
@@ -93,8 +93,8 @@ func (p *planner) newName() string {
 	}
 }
 
-// forgetSets deletes the oldest sets without machines beyond RevisionHistoryLimit.
-func (p *planner) forgetSets() {
+// deleteOldSets deletes the oldest sets without machines beyond RevisionHistoryLimit.
+func (p *planner) deleteOldSets() {
 	var empty []*Set
 	for i := range p.Sets {
 		s := &p.Sets[i]

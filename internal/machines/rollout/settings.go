@@ -53,7 +53,7 @@ type Turns struct {
 }
 
 // leastFailed is how many hosts must fail before the rollout stops. A single host may be broken, or lie.
-const leastFailed = 2
+const minFailed = 2
 
 // NextSettings returns whose turn it is. It depends on its arguments only and is called again after each change. Every
 // member out of service counts, for whatever reason, unless it is overdue.
@@ -63,9 +63,9 @@ const leastFailed = 2
 // are at least half of those that got the settings.
 func NextSettings(members []Member, l Limits) Turns {
 	byName := func(a, b Member) int { return strings.Compare(a.Name, b.Name) }
-	c := countMembers(slices.SortedFunc(slices.Values(members), byName))
+	c := groupMembers(slices.SortedFunc(slices.Values(members), byName))
 	t := Turns{Begun: c.begun}
-	if len(c.failed) >= leastFailed && len(c.failed) >= c.current {
+	if len(c.failed) >= minFailed && len(c.failed) >= c.current {
 		t.Stopped = fmt.Sprintf("the settings have failed on the hosts of %s; %s", joinNames(c.failed), c.why)
 		t.Held = t.Stopped
 		return t
@@ -82,7 +82,7 @@ func NextSettings(members []Member, l Limits) Turns {
 }
 
 // counted groups members by their state. A member may be in several groups.
-type counted struct {
+type memberGroups struct {
 	begun, wait, failed []string
 	out                 []string // out of service, with the reason
 	why                 string   // the first failure
@@ -90,8 +90,8 @@ type counted struct {
 	proven              bool     // one of these is Ready
 }
 
-func countMembers(members []Member) counted {
-	var c counted
+func groupMembers(members []Member) memberGroups {
+	var c memberGroups
 	for _, m := range members {
 		if m.Turn {
 			c.begun = append(c.begun, m.Name)
@@ -143,14 +143,14 @@ func (m Member) OutOfService() string {
 }
 
 // mostNamed limits the machines that a message names.
-const mostNamed = 5
+const maxNamed = 5
 
 func joinNames(out []string) string {
 	if len(out) == 0 {
 		return ""
 	}
-	text := "Machine " + strings.Join(out[:min(len(out), mostNamed)], ", ")
-	if more := len(out) - mostNamed; more > 0 {
+	text := "Machine " + strings.Join(out[:min(len(out), maxNamed)], ", ")
+	if more := len(out) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -252,7 +252,7 @@ func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 			l.give(true)
 		}
 		for settings, who := range l.tried {
-			if l.limits.Canary && l.bad[settings] && len(who) > leastFailed+l.left(who) {
+			if l.limits.Canary && l.bad[settings] && len(who) > minFailed+l.left(who) {
 				t.Fatalf("refused settings were tried on %v", who)
 			}
 		}

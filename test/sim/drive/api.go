@@ -38,7 +38,7 @@ var (
 // repeatUntilDone repeats a request until it is done.
 func (a *api) repeatUntilDone(ctx context.Context, what string,
 	request func(w *world.World) (done bool, err error)) error {
-	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
+	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.OpTimeout)
 	defer cancel()
 	for {
 		broken := a.o.takeTime(ctx, what)
@@ -215,19 +215,19 @@ func stepKeeps(s plan.Step, was world.Objects, now record.Record) bool {
 	return s.Intent.Kind == step.SaveRecord && now.RunID != ""
 }
 
-// NameCAs and AwaitRootCAs only need the API.
-func (a *api) NameCAs(ctx context.Context, _ []byte) error { return a.needAPI(ctx, "CAs") }
+// PublishCAs and AwaitRootCAs only need the API.
+func (a *api) PublishCAs(ctx context.Context, _ []byte) error { return a.needAPI(ctx, "CAs") }
 
 // AwaitRootCAs is like NameCAs.
 func (a *api) AwaitRootCAs(ctx context.Context, _ []string) error { return a.needAPI(ctx, "CAs") }
 
-// Unaware returns no pods.
-func (a *api) Unaware(ctx context.Context, _ []string) ([]string, error) {
+// UnawarePods returns no pods.
+func (a *api) UnawarePods(ctx context.Context, _ []string) ([]string, error) {
 	return nil, a.needAPI(ctx, "pods")
 }
 
-// KeepHostCredentials only needs the API.
-func (a *api) KeepHostCredentials(ctx context.Context, _ desired.Credentials) error {
+// SaveHostCredentials only needs the API.
+func (a *api) SaveHostCredentials(ctx context.Context, _ desired.Credentials) error {
 	return a.needAPI(ctx, "credentials")
 }
 

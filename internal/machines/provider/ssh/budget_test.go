@@ -49,7 +49,7 @@ func TestABudgetThatNeverYieldsIsNamed(t *testing.T) {
 	m.Spec.ProviderSpec.Value.CloudProvider = Name
 	c := budgeted(t, m)
 	p := New(c, c, &Site{Now: time.Now})
-	p.settings.read = func(context.Context) (wanted, error) { return wanted{}, nil }
+	p.settings.read = func(context.Context) (desiredSettings, error) { return desiredSettings{}, nil }
 	p.work = func(ctx context.Context, _ *v1alpha1.Machine, h *kubeone.Host, _ aim, _ bool) error {
 		if err := (drain.Drainer{Kubernetes: api}).Drain(ctx, h.Name, drain.Options{}); err != nil {
 			return &apply.StepError{Step: plan.Step{ID: "drain/" + h.Name}, Err: err}

@@ -22,7 +22,7 @@ func isGivenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 	if m.DeletionTimestamp == nil {
 		return false
 	}
-	config, _, err := configOf(m.Spec)
+	config, _, err := parseConfig(m.Spec)
 	if err != nil {
 		config = Config{}
 	}
@@ -35,10 +35,10 @@ func isGivenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 }
 
 // mostProposals limits consecutive plans. A worker needs only a few.
-const mostProposals = 8
+const maxProposals = 8
 
 func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begins func()) error {
-	for range mostProposals {
+	for range maxProposals {
 		p, err := e.Propose(ctx, request)
 		if err != nil {
 			return planError(err)
@@ -49,7 +49,7 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 			}
 			continue
 		}
-		if over, err := resultOf(p, request); over {
+		if over, err := finalResult(p, request); over {
 			return err
 		}
 		begins()
@@ -57,7 +57,7 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 			return planError(err)
 		}
 	}
-	return fmt.Errorf("the host has not reached the desired state after %d plans", mostProposals)
+	return fmt.Errorf("the host has not reached the desired state after %d plans", maxProposals)
 }
 
 // planError turns errors that are not the host's fault into a *provider.Waiting: a held lock, an unusable or unresolved
@@ -80,11 +80,11 @@ func planError(err error) error {
 	return err
 }
 
-// resultOf reports whether the proposal has nothing to carry out, and the result in that case.
-func resultOf(p engine.Proposal, request engine.Worker) (over bool, err error) {
+// finalResult reports whether the proposal has nothing to carry out, and the result in that case.
+func finalResult(p engine.Proposal, request engine.Worker) (over bool, err error) {
 	switch route := p.Decision().Route; {
 	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !hostAnswered(p):
-		return true, errSilent
+		return true, errUnresponsive
 	case route == fsm.Nothing && p.Plan.Empty():
 		return true, nil
 	case route == fsm.Wait && problem.Has(p.Decision().Problems, problem.SettingsLater):
@@ -107,7 +107,7 @@ func isSpecProblem(problems []problem.Problem) bool {
 }
 
 // errSilent reports that a deleted Machine's Node is deleted but its host has not answered, so the host is not free.
-var errSilent = errors.New("the host does not answer: it stays claimed until it answers and has been reset")
+var errUnresponsive = errors.New("the host does not answer: it stays claimed until it answers and has been reset")
 
 func hostAnswered(p engine.Proposal) bool {
 	for _, h := range p.Observed.World.Hosts {

@@ -61,7 +61,7 @@ func newUnsteady(t *testing.T, access cluster.Access, random *rand.Rand) *unstea
 	u.client = b.Build()
 	u.Provider = New(u.client, u.client, &Site{Access: access, Now: func() time.Time { return u.now }})
 	u.work = u.carryOut
-	u.settings.read = func(context.Context) (wanted, error) { return wanted{}, nil }
+	u.settings.read = func(context.Context) (desiredSettings, error) { return desiredSettings{}, nil }
 	return u
 }
 

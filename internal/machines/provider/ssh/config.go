@@ -38,8 +38,8 @@ func (c Config) silentTimeout() time.Duration {
 	return defaultSilentTimeout
 }
 
-// configOf reads the cloudProviderSpec of a spec. An unknown field is an error.
-func configOf(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
+// parseConfig reads the cloudProviderSpec of a spec. An unknown field is an error.
+func parseConfig(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 	var c Config
 	if raw := spec.ProviderSpec.Value.CloudProviderSpec; raw != nil && len(raw.Raw) > 0 {
 		decoder := json.NewDecoder(bytes.NewReader(raw.Raw))
@@ -67,7 +67,7 @@ func configOf(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 
 // Validate implements provider.Validator.
 func (p *Provider) Validate(spec v1alpha1.MachineSpec) error {
-	_, _, err := configOf(spec)
+	_, _, err := parseConfig(spec)
 	var others []error
 	if _, wrong := version.ParseSemantic(spec.Versions.Kubelet); wrong != nil {
 		others = append(others, fmt.Errorf("versions.kubelet: %w", wrong))

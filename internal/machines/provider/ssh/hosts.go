@@ -75,7 +75,7 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		switch {
 		case r.owners.isUnowned(h.UID):
 		case r.isFree(h):
-			return r.askOwner(ctx, h)
+			return r.checkOwner(ctx, h)
 		case h.Status.State == kubeone.HostFailed:
 			return reconcile.Result{RequeueAfter: max(retryDelay(h, r.site.Now()), time.Second)}, nil
 		}
@@ -89,11 +89,11 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	case err != nil && !apierrors.IsNotFound(err):
 		return reconcile.Result{}, err
 	}
-	return r.takeBack(ctx, h)
+	return r.returnHost(ctx, h)
 }
 
-// takeBack returns the host of a Machine that no longer exists.
-func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
+// returnHost returns the host of a Machine that no longer exists.
+func (r hosts) returnHost(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
 	if err := r.setState(ctx, h, kubeone.HostReturning, "its Machine no longer exists"); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -102,7 +102,7 @@ func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	}}
 	if done, err := r.ensureAim(ctx, gone, h, aim{gone: true, what: "return"}); !done {
 		before := h.DeepCopy()
-		h.Status.Message = phrase.Shorten("its Machine no longer exists: "+err.Error(), longest)
+		h.Status.Message = phrase.Shorten("its Machine no longer exists: "+err.Error(), maxMessageLength)
 		if h.Status.Message != before.Status.Message {
 			err := r.client.Status().Patch(ctx, h, client.MergeFrom(before))
 			return reconcile.Result{RequeueAfter: retryReturn}, err

@@ -25,32 +25,32 @@ import (
 
 // ownerChecks has the owners that the markers of free hosts name, by Host UID. Its methods may be called concurrently.
 type ownerChecks struct {
-	mu     sync.Mutex
-	owners map[types.UID]kubeone.HostClaim // zero for a host without an owner
-	silent map[types.UID]bool              // hosts that have not answered yet
+	mu           sync.Mutex
+	owners       map[types.UID]kubeone.HostClaim // zero for a host without an owner
+	unresponsive map[types.UID]bool              // hosts that have not answered yet
 }
 
 func newOwnerChecks() *ownerChecks {
-	return &ownerChecks{owners: map[types.UID]kubeone.HostClaim{}, silent: map[types.UID]bool{}}
+	return &ownerChecks{owners: map[types.UID]kubeone.HostClaim{}, unresponsive: map[types.UID]bool{}}
 }
 
 func (l *ownerChecks) noteOwner(h types.UID, whose kubeone.HostClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owners[h] = whose
-	delete(l.silent, h)
+	delete(l.unresponsive, h)
 }
 
 func (l *ownerChecks) noteFailure(h types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silent[h] = true
+	l.unresponsive[h] = true
 }
 
-func (l *ownerChecks) isSilent(h types.UID) bool {
+func (l *ownerChecks) isUnresponsive(h types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.silent[h]
+	return l.unresponsive[h]
 }
 
 func (l *ownerChecks) forgetHost(h types.UID) {
@@ -73,14 +73,14 @@ func (l *ownerChecks) isUnowned(h types.UID) bool {
 	return known && whose.UID == ""
 }
 
-// ownerRunOf returns the key in runs of the owner check of a host.
-func ownerRunOf(h *kubeone.Host) types.UID { return "look at " + h.UID }
+// ownerRunKey returns the key in runs of the owner check of a host.
+func ownerRunKey(h *kubeone.Host) types.UID { return "look at " + h.UID }
 
 // checkOwnerGoal is the goal of an owner check.
 const checkOwnerGoal = "look"
 
-// askOwner reads the marker of a free host. If it names a Machine, the host is given back to it, or taken back.
-func (r hosts) askOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
+// checkOwner reads the marker of a free host. If it names a Machine, the host is given back to it, or taken back.
+func (r hosts) checkOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
 	whose, known := r.owners.ownerOf(h.UID)
 	if !known {
 		h := h.DeepCopy()
@@ -89,7 +89,7 @@ func (r hosts) askOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 			if err != nil {
 				return err // an error of the API, not of the host
 			}
-			whose, err := r.site.readNote(ctx, h, loaded.Cluster.Name)
+			whose, err := r.site.readMarkerClaim(ctx, h, loaded.Cluster.Name)
 			if err == nil {
 				r.owners.noteOwner(h.UID, whose)
 			} else {
@@ -97,11 +97,11 @@ func (r hosts) askOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 			}
 			return err
 		}
-		done, err := r.runs.ensureRun(ctx, ownerRunOf(h), checkOwnerGoal, "check its owner", check)
+		done, err := r.runs.ensureRun(ctx, ownerRunKey(h), checkOwnerGoal, "check its owner", check)
 		if !done {
 			return reconcile.Result{RequeueAfter: waitingAfter(err)}, nil
 		}
-		r.runs.forgetRun(ownerRunOf(h))
+		r.runs.forgetRun(ownerRunKey(h))
 		if whose, known = r.owners.ownerOf(h.UID); !known {
 			return reconcile.Result{RequeueAfter: poll}, nil
 		}
@@ -109,12 +109,12 @@ func (r hosts) askOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	if whose.UID == "" {
 		return reconcile.Result{}, nil
 	}
-	return r.adoptByNote(ctx, h, whose)
+	return r.claimForOwner(ctx, h, whose)
 }
 
-// adoptByNote gives a free host to the Machine in its marker. If that Machine no longer exists, the host is taken back.
-// If it has another host by now, an operator must act: a Machine cannot return two.
-func (r hosts) adoptByNote(ctx context.Context, h *kubeone.Host, whose kubeone.HostClaim) (reconcile.Result, error) {
+// claimForOwner gives a free host to the Machine in its marker. If that Machine no longer exists, the host is taken
+// back. If it has another host by now, an operator must act: a Machine cannot return two.
+func (r hosts) claimForOwner(ctx context.Context, h *kubeone.Host, whose kubeone.HostClaim) (reconcile.Result, error) {
 	r.owners.forgetHost(h.UID) // check again when it is free
 	status := kubeone.HostStatus{Claim: &whose, State: kubeone.HostReturning, Message: "its Machine no longer exists"}
 	m, err := r.machineByUID(ctx, whose)
@@ -165,9 +165,9 @@ func waitingAfter(err error) time.Duration {
 	return retryReturn
 }
 
-// readNote reads a host's marker and returns the claim of its Machine in this cluster, or zero. A host of the manifest
-// or of another cluster is refused to every Machine later.
-func (s *Site) readNote(ctx context.Context, h *kubeone.Host, cluster string) (kubeone.HostClaim, error) {
+// readMarkerClaim reads a host's marker and returns the claim of its Machine in this cluster, or zero. A host of the
+// manifest or of another cluster is refused to every Machine later.
+func (s *Site) readMarkerClaim(ctx context.Context, h *kubeone.Host, cluster string) (kubeone.HostClaim, error) {
 	target, err := TargetOf(h)
 	if err != nil {
 		return kubeone.HostClaim{}, err
@@ -184,12 +184,12 @@ func (s *Site) readNote(ctx context.Context, h *kubeone.Host, cluster string) (k
 	if seen.Reach != observed.Reached {
 		return kubeone.HostClaim{}, errors.New(seen.Problem)
 	}
-	return claimBy(seen.Marker, cluster), nil
+	return claimInMarker(seen.Marker, cluster), nil
 }
 
-// claimBy returns the claim in a host's marker. It is zero if the marker names no Machine of this cluster, or an
+// claimInMarker returns the claim in a host's marker. It is zero if the marker names no Machine of this cluster, or an
 // invalid name, which the API server could not look up.
-func claimBy(m *observed.Marker, cluster string) kubeone.HostClaim {
+func claimInMarker(m *observed.Marker, cluster string) kubeone.HostClaim {
 	if m == nil || m.Cluster != cluster || m.Machine == "" || m.ID == "" {
 		return kubeone.HostClaim{}
 	}

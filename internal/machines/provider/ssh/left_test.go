@@ -135,8 +135,8 @@ func TestALookThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
 	p := poolWith(t)
 	h := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "host"}}
-	p.runs.of[ownerRunOf(h)] = &run{goal: checkOwnerGoal, over: true, ended: time.Now(), err: errors.New("no route")}
-	result, err := hosts{p}.askOwner(context.Background(), h)
+	p.runs.of[ownerRunKey(h)] = &run{goal: checkOwnerGoal, finished: true, ended: time.Now(), err: errors.New("no route")}
+	result, err := hosts{p}.checkOwner(context.Background(), h)
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("%+v, %v: want it asked again", result, err)
 	}
@@ -162,11 +162,11 @@ func TestNotesOfHosts(t *testing.T) {
 	} {
 		m := whole
 		c.change(&m)
-		if got := claimBy(&m, "test"); got != c.want {
+		if got := claimInMarker(&m, "test"); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	if got := claimBy(nil, "test"); got != (kubeone.HostClaim{}) {
+	if got := claimInMarker(nil, "test"); got != (kubeone.HostClaim{}) {
 		t.Errorf("without a note: %+v", got)
 	}
 }

@@ -118,8 +118,8 @@ func (p *pooled) runIs(uid types.UID, gone bool) {
 	if p.m != nil {
 		of = p.m
 	}
-	one := &run{goal: goalText(of, gone) + " on host", cancel: func() {}, ended: time.Now(), err: p.came}
-	if one.over = !errors.Is(p.came, errUnderWay); one.over && one.err != nil {
+	one := &run{goal: targetKey(of, gone) + " on host", cancel: func() {}, ended: time.Now(), err: p.came}
+	if one.finished = !errors.Is(p.came, errUnderWay); one.finished && one.err != nil {
 		one.failed = maxFailures
 	}
 	p.runs.of = map[types.UID]*run{uid: one}

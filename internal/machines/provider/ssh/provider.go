@@ -95,15 +95,15 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 		return provider.Instance{}, err
 	}
 	if h.Status.State == kubeone.HostReturning {
-		return instanceOf(h), p.leaveHost(ctx, h, m)
+		return newInstance(h), p.leaveHost(ctx, h, m)
 	}
 	switch done, err := p.ensureAim(ctx, m, h, aim{what: "install"}); {
 	case done:
-		return instanceOf(h), p.setState(ctx, h, kubeone.HostJoined, "")
+		return newInstance(h), p.setState(ctx, h, kubeone.HostJoined, "")
 	case p.runs.failureCount(m.UID) >= maxFailures:
-		return instanceOf(h), errors.Join(err, p.setState(ctx, h, kubeone.HostReturning, err.Error()))
+		return newInstance(h), errors.Join(err, p.setState(ctx, h, kubeone.HostReturning, err.Error()))
 	default:
-		return instanceOf(h), err
+		return newInstance(h), err
 	}
 }
 
@@ -127,14 +127,14 @@ func (p *Provider) Exists(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	if err != nil || h == nil {
 		return provider.Instance{}, false, err
 	}
-	return instanceOf(h), true, nil
+	return newInstance(h), true, nil
 }
 
 // Change implements provider.Updater. Versions change in place, up and down. Another choice of hosts needs a
 // replacement.
 func (p *Provider) Change(from, to v1alpha1.MachineSpec) rollout.Change {
-	a, _, err := configOf(from)
-	b, _, wrong := configOf(to)
+	a, _, err := parseConfig(from)
+	b, _, wrong := parseConfig(to)
 	if err != nil || wrong != nil || a.Host != b.Host ||
 		metav1.FormatLabelSelector(a.HostSelector) != metav1.FormatLabelSelector(b.HostSelector) {
 		return rollout.Replace
@@ -157,7 +157,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 		return err
 	}
 	switch done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"}); {
-	case errors.Is(err, errSilent):
+	case errors.Is(err, errUnresponsive):
 		return nil // the Host stays claimed until the Host controller can return it
 	case !done:
 		return err
@@ -183,7 +183,7 @@ func (p *Provider) hostOf(ctx context.Context, from client.Reader, m *v1alpha1.M
 // claimHost claims a free host that the Machine selects, in the failure domain with the fewest Machines. If another
 // Machine claimed it first, the write fails, and the next call tries another host.
 func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Host, error) {
-	config, selector, err := configOf(m.Spec)
+	config, selector, err := parseConfig(m.Spec)
 	if err != nil {
 		return nil, &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: err.Error()}
 	}
@@ -206,11 +206,11 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 		case c != nil:
 			domains[h.Spec.FailureDomain]++
 		case p.isFree(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)) &&
-			Reserved(loaded.Cluster, r, h) == nil:
+			CheckReserved(loaded.Cluster, r, h) == nil:
 			switch {
 			case p.owners.isUnowned(h.UID):
 				free = append(free, h)
-			case p.owners.isSilent(h.UID):
+			case p.owners.isUnresponsive(h.UID):
 				silent = append(silent, h)
 			default:
 				unasked++
@@ -227,7 +227,7 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 		free = silent // one that answers goes first
 	}
 	if len(free) == 0 {
-		return nil, whyNoHost(all.Items, config)
+		return nil, noHostError(all.Items, config)
 	}
 	h := leastUsedHost(free, domains)
 	h.Status = kubeone.HostStatus{
@@ -244,8 +244,8 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 	return h, nil
 }
 
-// whyNoHost explains why a Machine gets no host.
-func whyNoHost(all []kubeone.Host, config Config) *provider.Waiting {
+// noHostError explains why a Machine gets no host.
+func noHostError(all []kubeone.Host, config Config) *provider.Waiting {
 	w := &provider.Waiting{
 		Reason:  reasonPoolEmpty,
 		Message: fmt.Sprintf("none of the %d Hosts is free and is selected by this Machine", len(all)),
@@ -307,13 +307,13 @@ func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.
 	if h.Status.State == state {
 		return nil
 	}
-	h.Status.State, h.Status.Message = state, phrase.Shorten(message, longest)
+	h.Status.State, h.Status.Message = state, phrase.Shorten(message, maxMessageLength)
 	return p.client.Status().Update(ctx, h)
 }
 
 // releaseHost ends the claim of a bare host.
 func (p *Provider) releaseHost(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
-	h.Status = kubeone.HostStatus{State: state, Message: phrase.Shorten(message, longest)}
+	h.Status = kubeone.HostStatus{State: state, Message: phrase.Shorten(message, maxMessageLength)}
 	p.owners.noteOwner(h.UID, kubeone.HostClaim{})
 	if state == kubeone.HostFailed {
 		p.owners.forgetHost(h.UID)
@@ -324,9 +324,9 @@ func (p *Provider) releaseHost(ctx context.Context, h *kubeone.Host, state kubeo
 }
 
 // longest limits a Host's message, in bytes.
-const longest = 1024
+const maxMessageLength = 1024
 
-func instanceOf(h *kubeone.Host) provider.Instance {
+func newInstance(h *kubeone.Host) provider.Instance {
 	return provider.Instance{
 		Node: h.Name, Complete: h.Status.State == kubeone.HostJoined,
 		Addresses: []corev1.NodeAddress{

@@ -23,10 +23,10 @@ func NamesOf(c desired.Cluster, r record.Record) nodename.Names {
 	return nodename.Of(c, observed.API{Record: &observed.Record{Nodes: r.Nodes, FormerEndpoints: r.FormerEndpoints}})
 }
 
-// Reserved returns an error if a name or address of the Host belongs to a host of the manifest, the API endpoint or a
-// Service. Otherwise its kubelet would get a certificate for that, and anyone who can edit Hosts could impersonate the
-// API server.
-func Reserved(c desired.Cluster, r record.Record, h *kubeone.Host) error {
+// CheckReserved returns an error if a name or address of the Host belongs to a host of the manifest, the API endpoint
+// or a Service. Otherwise its kubelet would get a certificate for that, and anyone who can edit Hosts could impersonate
+// the API server.
+func CheckReserved(c desired.Cluster, r record.Record, h *kubeone.Host) error {
 	names := NamesOf(c, r)
 	for _, of := range [...]struct{ what, name string }{
 		{"name", h.Name}, {"address", h.Spec.Address}, {"privateAddress", h.Spec.PrivateAddress},

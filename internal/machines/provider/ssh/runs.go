@@ -23,26 +23,26 @@ type runs struct {
 
 // run is the current run for a Machine, or the result of the last one.
 type run struct {
-	goal   string
-	cancel context.CancelFunc
-	over   bool
-	ended  time.Time
-	err    error
-	last   error // of the previous run for the same goal
-	failed int   // failed runs in a row for the same goal
+	goal        string
+	cancel      context.CancelFunc
+	finished    bool
+	ended       time.Time
+	err         error
+	previousErr error // of the previous run for the same goal
+	failed      int   // failed runs in a row for the same goal
 }
 
 // firstPause is the delay before the first retry of a goal. It doubles up to longestPause.
 const (
-	firstPause   = 5 * time.Second
-	longestPause = 2 * time.Minute
+	minPause = 5 * time.Second
+	maxPause = 2 * time.Minute
 )
 
-func (r *run) retryPause() time.Duration { return min(firstPause<<min(r.failed, 8), longestPause) }
+func (r *run) retryPause() time.Duration { return min(minPause<<min(r.failed, 8), maxPause) }
 
-// notDoneYet returns the last run's error as a *provider.Waiting, until the next run has a result.
-func notDoneYet(err error) error {
-	if isWaiting(err) || errors.Is(err, errSilent) {
+// asWaiting returns the last run's error as a *provider.Waiting, until the next run has a result.
+func asWaiting(err error) error {
+	if isWaiting(err) || errors.Is(err, errUnresponsive) {
 		return err
 	}
 	return &provider.Waiting{Reason: provider.Retrying, Message: err.Error(), After: poll}
@@ -74,7 +74,7 @@ func (r *runs) forgetRun(uid types.UID) {
 func (r *runs) renameGoal(uid types.UID, goal string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && of.over && of.err == nil {
+	if of := r.of[uid]; of != nil && of.finished && of.err == nil {
 		of.goal = goal
 	}
 }
@@ -83,8 +83,8 @@ func (r *runs) renameGoal(uid types.UID, goal string) {
 func (r *runs) noteBegun(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && !of.over && isWaiting(of.last) {
-		of.last = nil
+	if of := r.of[uid]; of != nil && !of.finished && isWaiting(of.previousErr) {
+		of.previousErr = nil
 	}
 }
 
@@ -101,7 +101,7 @@ func (r *runs) failureCount(uid types.UID) int {
 func (r *runs) recheck(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && of.over && of.err == nil && now.Sub(of.ended) > recheckDelay {
+	if of := r.of[uid]; of != nil && of.finished && of.err == nil && now.Sub(of.ended) > recheckDelay {
 		delete(r.of, uid)
 	}
 }
@@ -116,17 +116,17 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 	defer r.mu.Unlock()
 	now := r.of[uid]
 	switch {
-	case now != nil && !now.over && now.goal != goal:
+	case now != nil && !now.finished && now.goal != goal:
 		now.cancel()
 		return false, workingError("stop the previous run")
-	case now != nil && !now.over && now.last != nil:
-		return false, notDoneYet(now.last) // a retry has no result yet
-	case now != nil && !now.over:
+	case now != nil && !now.finished && now.previousErr != nil:
+		return false, asWaiting(now.previousErr) // a retry has no result yet
+	case now != nil && !now.finished:
 		return false, workingError(what)
 	case now != nil && now.goal == goal && now.err == nil:
 		return true, nil
 	case now != nil && now.goal == goal && time.Since(now.ended) < now.retryPause():
-		return false, notDoneYet(now.err)
+		return false, asWaiting(now.err)
 	}
 	select {
 	case <-r.end:
@@ -137,7 +137,7 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 	}
 	next := &run{goal: goal}
 	if now != nil && now.goal == goal {
-		next.failed, next.last = now.failed, now.err
+		next.failed, next.previousErr = now.failed, now.err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	next.cancel = cancel
@@ -156,12 +156,12 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 		err := do(ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if next.over, next.ended, next.err = true, time.Now(), err; err != nil && !isWaiting(err) && ctx.Err() == nil {
+		if next.finished, next.ended, next.err = true, time.Now(), err; err != nil && !isWaiting(err) && ctx.Err() == nil {
 			next.failed++
 		}
 	})
-	if next.last != nil {
-		return false, notDoneYet(next.last)
+	if next.previousErr != nil {
+		return false, asWaiting(next.previousErr)
 	}
 	return false, workingError(what)
 }

@@ -29,22 +29,22 @@ import (
 
 const (
 	// recordAge is the maximum age of the cached record.
-	recordAge = 10 * time.Second
+	maxRecordAge = 10 * time.Second
 	// turnsAge is the maximum age of cached turns, and the interval at which Machines are woken for their turn.
-	turnsAge = 2 * time.Second
+	maxTurnsAge = 2 * time.Second
 	// awaitTurn is the requeue delay of a Machine that waits for its turn.
-	awaitTurn = time.Minute
+	turnRetry = time.Minute
 )
 
 // wanted are the settings of the cluster's record, and how many hosts may get them at a time.
-type wanted struct {
+type desiredSettings struct {
 	revision string // of the settings and the credentials; "" if unknown
 	settings string // the revision of the settings alone, for which hosts take turns
 	limits   rollout.Limits
 }
 
 // found is the result of checking a host.
-type found struct {
+type hostSettings struct {
 	revision string // the desired revision at that time
 	differs  bool
 	refused  string // why the host reverted the settings; "" if it did not
@@ -52,44 +52,44 @@ type found struct {
 
 // settings is what this process knows about settings. It is not persisted. Its methods may be called concurrently.
 type settings struct {
-	read func(context.Context) (wanted, error)
+	read func(context.Context) (desiredSettings, error)
 
-	mu    sync.Mutex
-	now   wanted
-	asked time.Time
-	seen  map[types.UID]found // by the Machine's UID
+	mu     sync.Mutex
+	now    desiredSettings
+	readAt time.Time
+	seen   map[types.UID]hostSettings // by the Machine's UID
 
-	turns   rollout.Turns
-	planned time.Time
-	waiting outOfService
+	turns     rollout.Turns
+	plannedAt time.Time
+	waiting   outOfService
 
 	giving  sync.Mutex // held while a Machine takes its turn
 	reading sync.Mutex // held while the record is read
 	woken   chan event.GenericEvent
 }
 
-func newSettings(read func(context.Context) (wanted, error)) *settings {
+func newSettings(read func(context.Context) (desiredSettings, error)) *settings {
 	return &settings{
-		read: read, seen: map[types.UID]found{}, waiting: outOfService{}, woken: make(chan event.GenericEvent),
+		read: read, seen: map[types.UID]hostSettings{}, waiting: outOfService{}, woken: make(chan event.GenericEvent),
 	}
 }
 
 // currentSettings returns the record's settings, at most recordAge old. If the record cannot be read, or another
 // goroutine is reading it, the previous settings are returned. So only one caller waits for a silent API.
-func (s *settings) currentSettings(ctx context.Context, now time.Time) wanted {
+func (s *settings) currentSettings(ctx context.Context, now time.Time) desiredSettings {
 	s.mu.Lock()
-	known, fresh := s.now, isYounger(s.asked, now, recordAge)
+	known, fresh := s.now, isYounger(s.readAt, now, maxRecordAge)
 	s.mu.Unlock()
 	if fresh || !s.reading.TryLock() {
 		return known
 	}
 	defer s.reading.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, recordAge)
+	ctx, cancel := context.WithTimeout(ctx, maxRecordAge)
 	defer cancel()
 	is, err := s.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked = now; err == nil && is.revision != "" {
+	if s.readAt = now; err == nil && is.revision != "" {
 		s.now = is
 	}
 	return s.now
@@ -103,11 +103,11 @@ func isYounger(then, now time.Time, age time.Duration) bool {
 
 // noteResult records the result of a run for the revision. It returns nil for errors that only report the settings.
 func (s *settings) noteResult(uid types.UID, revision string, err error) error {
-	is := found{revision: revision}
+	is := hostSettings{revision: revision}
 	why, refused := apply.SettingsRefused(err)
 	switch {
 	case refused:
-		is.differs, is.refused = true, phrase.Shorten(why, longest)
+		is.differs, is.refused = true, phrase.Shorten(why, maxMessageLength)
 	case errors.Is(err, errDiffers):
 		is.differs = true
 	case err != nil:
@@ -115,11 +115,11 @@ func (s *settings) noteResult(uid types.UID, revision string, err error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen[uid], s.planned = is, time.Time{}
+	s.seen[uid], s.plannedAt = is, time.Time{}
 	return nil
 }
 
-func (s *settings) foundOf(uid types.UID) found {
+func (s *settings) hostSettings(uid types.UID) hostSettings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen[uid]
@@ -129,7 +129,7 @@ func (s *settings) forgetMachine(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, uid)
-	s.planned = time.Time{}
+	s.plannedAt = time.Time{}
 }
 
 // errDiffers reports that a host differs from the desired state in its settings only.
@@ -156,17 +156,17 @@ func revisionOf(settings, credentials string) string {
 }
 
 // workerSettings reads the settings of workers and the revision of the credentials from the cluster.
-func (s *Site) workerSettings(ctx context.Context) (wanted, error) {
+func (s *Site) workerSettings(ctx context.Context) (desiredSettings, error) {
 	loaded, _, err := s.Recorded(ctx)
 	if err != nil {
-		return wanted{}, err
+		return desiredSettings{}, err
 	}
 	_, credentials, err := s.hostCredentials(ctx)
 	if err != nil {
-		return wanted{}, err
+		return desiredSettings{}, err
 	}
 	u, revision := loaded.Cluster.Upgrade, engine.SettingsRevision(loaded.Cluster)
-	return wanted{
+	return desiredSettings{
 		revision: revisionOf(revision, credentials), settings: revision,
 		limits: rollout.Limits{AtOnce: u.AtOnce, Canary: u.Canary},
 	}, nil
@@ -190,7 +190,7 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 	case want.revision == "":
 		return nil
 	}
-	is := p.settings.foundOf(m.UID)
+	is := p.settings.hostSettings(m.UID)
 	switch {
 	case is.revision != want.revision: // the record has changed since the run
 		return &provider.Waiting{
@@ -200,7 +200,7 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 		if err := p.setSettings(ctx, h, nil); err != nil {
 			return err
 		}
-		p.runs.renameGoal(m.UID, aim{revision: want.revision}.goalText(m, h)) // saves a second check
+		p.runs.renameGoal(m.UID, aim{revision: want.revision}.goalKey(m, h)) // saves a second check
 		return nil
 	case is.refused != "":
 		if err := p.setSettings(ctx, h, &kubeone.HostSettings{
@@ -208,15 +208,15 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 		}); err != nil {
 			return err
 		}
-		p.settings.dropPlan()
-		return refusedBy(m, is.refused)
-	case refusedHere(h, want):
-		return refusedBy(m, h.Status.Settings.Message)
+		p.settings.discardTurns()
+		return refusedError(m, is.refused)
+	case hasRefused(h, want):
+		return refusedError(m, h.Status.Settings.Message)
 	case turn == decide.Refused:
 		if err := p.setSettings(ctx, h, nil); err != nil { // the host returns its turn
 			return err
 		}
-		return &provider.Waiting{Reason: provider.SettingsAwaited, Message: others, After: awaitTurn}
+		return &provider.Waiting{Reason: provider.SettingsAwaited, Message: others, After: turnRetry}
 	}
 	return p.takeTurn(ctx, m, h, want)
 }
@@ -232,15 +232,15 @@ func asReconfiguring(err error, turn decide.Turn) error {
 	return err
 }
 
-func refusedBy(m *v1alpha1.Machine, why string) error {
+func refusedError(m *v1alpha1.Machine, why string) error {
 	return &provider.Waiting{
-		Reason: provider.SettingsRefused, After: awaitTurn,
+		Reason: provider.SettingsRefused, After: turnRetry,
 		Message: "the host of Machine " + m.Namespace + "/" + m.Name + " reverted the settings of the cluster's " +
 			"record; it gets no others until the record changes: " + why,
 	}
 }
 
-func refusedHere(h *kubeone.Host, want wanted) bool {
+func hasRefused(h *kubeone.Host, want desiredSettings) bool {
 	s := h.Status.Settings
 	return s != nil && s.State == kubeone.SettingsRefused && s.Revision == want.settings
 }

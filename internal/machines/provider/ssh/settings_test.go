@@ -38,15 +38,15 @@ type settled struct {
 	t      *testing.T
 	client client.Client
 	now    time.Time
-	want   wanted
+	want   desiredSettings
 
-	mu     sync.Mutex
-	has    map[types.UID]string // the settings of each Machine's host
-	bad    map[string]bool      // settings that no host accepts
-	broken map[types.UID]bool   // hosts that refuse all settings
-	secret map[types.UID]string // the credentials of each Machine's host
-	silent map[types.UID]bool
-	tried  []string // "machine settings" of each attempt, in order
+	mu           sync.Mutex
+	has          map[types.UID]string // the settings of each Machine's host
+	bad          map[string]bool      // settings that no host accepts
+	broken       map[types.UID]bool   // hosts that refuse all settings
+	secret       map[types.UID]string // the credentials of each Machine's host
+	unresponsive map[types.UID]bool
+	tried        []string // "machine settings" of each attempt, in order
 }
 
 func newSettled(t *testing.T, count int) *settled {
@@ -59,8 +59,8 @@ func newSettled(t *testing.T, count int) *settled {
 	}
 	p := &settled{
 		t: t, now: time.Unix(1e9, 0), has: map[types.UID]string{}, bad: map[string]bool{},
-		silent: map[types.UID]bool{}, broken: map[types.UID]bool{}, secret: map[types.UID]string{},
-		want: wanted{
+		unresponsive: map[types.UID]bool{}, broken: map[types.UID]bool{}, secret: map[types.UID]string{},
+		want: desiredSettings{
 			revision: "one", settings: "one",
 			limits: rollout.Limits{AtOnce: func(n int) int { return n / 2 }, Canary: true},
 		},
@@ -87,14 +87,14 @@ func newSettled(t *testing.T, count int) *settled {
 func (p *settled) lead() {
 	p.Provider = New(p.client, p.client, &Site{Now: func() time.Time { return p.now }})
 	p.work = p.carryOut
-	p.settings.read = func(context.Context) (wanted, error) { return p.want, nil }
+	p.settings.read = func(context.Context) (desiredSettings, error) { return p.want, nil }
 }
 
 func (p *settled) carryOut(_ context.Context, m *v1alpha1.Machine, _ *kubeone.Host, a aim, _ bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.silent[m.UID]:
+	case p.unresponsive[m.UID]:
 		return &provider.Waiting{Reason: "Waiting", Message: "it does not answer"}
 	}
 	settings, secret, _ := strings.Cut(a.revision, " ")
@@ -121,7 +121,7 @@ func (p *settled) look(times, most int) map[string]error {
 	p.t.Helper()
 	out := map[string]error{}
 	for range times {
-		p.now = p.now.Add(recordAge)
+		p.now = p.now.Add(maxRecordAge)
 		var all v1alpha1.MachineList
 		if err := p.client.List(p.t.Context(), &all); err != nil {
 			p.t.Fatal(err)
@@ -274,7 +274,7 @@ func TestCredentialsWaitForNobodysTurn(t *testing.T) {
 	p.bad["bad"] = true
 	p.wants("bad", "old")
 	p.look(10, 1)
-	p.silent["uid-4"] = true
+	p.unresponsive["uid-4"] = true
 	p.ready("m-4", metav1.ConditionUnknown)
 	p.wants("bad", "new")
 	p.look(1, 0)
@@ -292,7 +292,7 @@ func TestCredentialsWaitForNobodysTurn(t *testing.T) {
 // passes advances the clock while the Machines are reconciled.
 func (p *settled) passes(span time.Duration, most int) map[string]error {
 	p.t.Helper()
-	return p.look(int(span/recordAge), most)
+	return p.look(int(span/maxRecordAge), most)
 }
 
 func TestASilentHostHoldsUpTheOthersForAWhileAndIsNamed(t *testing.T) {
@@ -306,18 +306,18 @@ func TestASilentHostHoldsUpTheOthersForAWhileAndIsNamed(t *testing.T) {
 			p.want.limits = rollout.Limits{}
 			p.look(2, 0)
 			p.ready("m-2", still)
-			p.silent["uid-2"] = true
+			p.unresponsive["uid-2"] = true
 			p.wants("two", "")
-			came := p.passes(longestOutage-time.Minute, 0)
+			came := p.passes(maxOutage-time.Minute, 0)
 			if len(p.tried) != 0 || !strings.Contains(fmt.Sprint(came["m-0"]), "ns/m-2 ("+name+")") {
 				t.Errorf("tried %v; %v", p.tried, came["m-0"])
 			}
 			p.passes(2*time.Minute, 1)
 			if !slices.Equal(p.tried, []string{"m-0 two", "m-1 two"}) {
-				t.Errorf("after %s tried on %v", longestOutage, p.tried)
+				t.Errorf("after %s tried on %v", maxOutage, p.tried)
 			}
 			p.ready("m-2", metav1.ConditionTrue)
-			p.silent["uid-2"] = false
+			p.unresponsive["uid-2"] = false
 			p.runs.of = map[types.UID]*run{} // skips retry delays
 			p.look(12, 1)
 			p.haveAll("two")
@@ -333,8 +333,8 @@ func TestATurnThatDoesNotEndHoldsUpTheOthersForAWhile(t *testing.T) {
 	for len(p.turnsGiven()) == 0 {
 		p.look(1, 1)
 	}
-	p.silent["uid-0"] = true
-	p.passes(longestOutage-2*time.Minute, 1)
+	p.unresponsive["uid-0"] = true
+	p.passes(maxOutage-2*time.Minute, 1)
 	if len(p.tried) != 0 {
 		t.Errorf("tried on %v", p.tried)
 	}
@@ -349,13 +349,13 @@ func TestAnOutageOutlivesAMomentOfService(t *testing.T) {
 	t.Parallel()
 	o, now := outOfService{}, time.Unix(1e9, 0)
 	overdue := func(ready bool) bool {
-		now = now.Add(turnsAge)
+		now = now.Add(maxTurnsAge)
 		m := []rollout.Member{{Name: "a", Settings: rollout.SettingsCurrent, Ready: ready}}
 		o.noteMembers(m, now)
 		return m[0].Overdue
 	}
 	flaps := func(every int) (late int) {
-		for i := range int(2 * longestOutage / turnsAge) {
+		for i := range int(2 * maxOutage / maxTurnsAge) {
 			if overdue(i%every < every/2) {
 				late++
 			}
@@ -365,7 +365,7 @@ func TestAnOutageOutlivesAMomentOfService(t *testing.T) {
 	if flaps(20) == 0 {
 		t.Error("it holds the others up for ever")
 	}
-	if flaps(2*int(shortestService/turnsAge)+4) != 0 {
+	if flaps(2*int(minService/maxTurnsAge)+4) != 0 {
 		t.Error("it was in service for a minute, and counts as overdue")
 	}
 	now = now.Add(-time.Hour) // the clock is set back
@@ -420,13 +420,13 @@ func TestATurnSurvivesItsProcess(t *testing.T) {
 		p.look(1, 1)
 	}
 	given := p.turnsGiven()
-	p.silent = map[types.UID]bool{"uid-0": true}
+	p.unresponsive = map[types.UID]bool{"uid-0": true}
 	p.lead()
 	p.look(5, 1)
 	if !slices.Equal(p.turnsGiven(), given) || len(p.tried) > 0 {
 		t.Errorf("turns %v, then %v; tried %v", given, p.turnsGiven(), p.tried)
 	}
-	p.silent = nil
+	p.unresponsive = nil
 	p.lead()
 	p.look(12, 1)
 	p.haveAll("two")
@@ -451,7 +451,7 @@ func TestMachinesThatMoveGetTheirSettingsWithThat(t *testing.T) {
 	sets := []v1alpha1.MachineSet{set("same", "1.36.3"), set("former", "1.35.4")}
 	is := func(want bool, what string) {
 		t.Helper()
-		got := machine.Moving(sets, []v1alpha1.MachineDeployment{*md})
+		got := machine.MovingSets(sets, []v1alpha1.MachineDeployment{*md})
 		if got["same"] || got["former"] != want {
 			t.Errorf("%s: %v", what, got)
 		}

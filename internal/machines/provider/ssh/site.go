@@ -74,8 +74,8 @@ func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeon
 	if isNodeNotReady(m) {
 		p.runs.recheck(m.UID, p.site.Now())
 	}
-	return p.runs.ensureRun(ctx, m.UID, a.goalText(m, h), a.what, func(ctx context.Context) error {
-		lost, err := p.silentSince(ctx, machineCopy, hostCopy)
+	return p.runs.ensureRun(ctx, m.UID, a.goalKey(m, h), a.what, func(ctx context.Context) error {
+		lost, err := p.notReportingSince(ctx, machineCopy, hostCopy)
 		if err != nil {
 			return err
 		}
@@ -88,9 +88,9 @@ func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeon
 	})
 }
 
-// silentSince returns when the Machine's Node stopped reporting; zero if it reports or does not exist. A kubelet that
-// reports not ready is alive, and its pods may be too.
-func (p *Provider) silentSince(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
+// notReportingSince returns when the Machine's Node stopped reporting; zero if it reports or does not exist. A kubelet
+// that reports not ready is alive, and its pods may be too.
+func (p *Provider) notReportingSince(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
 	n := &corev1.Node{}
 	if err := p.client.Get(ctx, client.ObjectKey{Name: h.Name}, n); err != nil {
 		return time.Time{}, client.IgnoreNotFound(err)
@@ -103,8 +103,8 @@ func (p *Provider) silentSince(ctx context.Context, m *v1alpha1.Machine, h *kube
 	return time.Time{}, nil
 }
 
-// goalText identifies the desired versions, or the return of the host.
-func goalText(m *v1alpha1.Machine, gone bool) string {
+// targetKey identifies the desired versions, or the return of the host.
+func targetKey(m *v1alpha1.Machine, gone bool) string {
 	if gone {
 		return "gone"
 	}
@@ -113,9 +113,9 @@ func goalText(m *v1alpha1.Machine, gone bool) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// goalText returns the goal for ensureRun. Equal aims have equal goals.
-func (a aim) goalText(m *v1alpha1.Machine, h *kubeone.Host) string {
-	text := goalText(m, a.gone) + " on " + string(h.UID)
+// goalKey returns the goal for ensureRun. Equal aims have equal goals.
+func (a aim) goalKey(m *v1alpha1.Machine, h *kubeone.Host) string {
+	text := targetKey(m, a.gone) + " on " + string(h.UID)
 	if a.revision != "" {
 		text += " with " + a.revision + " " + string(a.turn)
 	}
@@ -142,7 +142,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
-	want, mirror, control, err := s.desiredFor(ctx, facts.World.API, m, h, a.gone)
+	want, mirror, control, err := s.desiredCluster(ctx, facts.World.API, m, h, a.gone)
 	if err != nil {
 		return planError(err)
 	}
@@ -219,21 +219,21 @@ func unreadableRecord(r *record.Record) error {
 	return nil
 }
 
-// desiredFor returns the desired cluster with the Machine's host as its only host. Other settings and the mirror are
-// those of the recorded manifest. Control has the Node names of the manifest's control-plane hosts.
-func (s *Site) desiredFor(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
+// desiredCluster returns the desired cluster with the Machine's host as its only host. Other settings and the mirror
+// are those of the recorded manifest. Control has the Node names of the manifest's control-plane hosts.
+func (s *Site) desiredCluster(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
 ) (want desired.Cluster, mirror string, control map[string]bool, err error) {
 	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
 		return want, "", nil, err
 	}
 	if !gone { // a returned host gets no certificate
-		if err := Reserved(loaded.Cluster, r, h); err != nil {
+		if err := CheckReserved(loaded.Cluster, r, h); err != nil {
 			return want, "", nil, err
 		}
 	}
 	want, control = loaded.Cluster, controlPlaneNodes(loaded.Cluster, r, api)
-	want.ControlPlane, want.Workers = nil, []desired.Host{hostOf(m, h)}
+	want.ControlPlane, want.Workers = nil, []desired.Host{newDesiredHost(m, h)}
 	want.KubernetesVersion = api.Version
 	return want, loaded.Mirror, control, nil
 }
@@ -251,9 +251,9 @@ func controlPlaneNodes(c desired.Cluster, r record.Record, api observed.API) map
 	return out
 }
 
-// hostOf returns the desired state of the Machine's host. The controllers set the other labels and the annotations of
-// its Node.
-func hostOf(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
+// newDesiredHost returns the desired state of the Machine's host. The controllers set the other labels and the
+// annotations of its Node.
+func newDesiredHost(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
 	out := desired.Host{
 		ID: string(m.UID), HasOwnID: true, Machine: m.Namespace + "/" + m.Name, Role: desired.Worker, Hostname: h.Name,
 		PublicAddress: h.Spec.Address, PrivateAddress: NodeAddress(h),

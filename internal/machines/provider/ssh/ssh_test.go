@@ -128,7 +128,7 @@ func TestFreeHostsAreThoseThatNobodyHasAndThatAreNotToRest(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	_, selector, err := configOf(specOf(`{"hostSelector": {"matchLabels": {"rack": "a"}}}`))
+	_, selector, err := parseConfig(specOf(`{"hostSelector": {"matchLabels": {"rack": "a"}}}`))
 	if err != nil || !selector.Matches(labels.Set{"rack": "a"}) || selector.Matches(labels.Set{"rack": "b"}) {
 		t.Errorf("selector %v, %v", selector, err)
 	}
@@ -276,18 +276,18 @@ func TestASilentHostIsNotFree(t *testing.T) {
 			}},
 		}
 	}
-	if over, err := resultOf(proposal(fsm.Nothing, observed.Unreachable), engine.Worker{Gone: true}); !over ||
-		!errors.Is(err, errSilent) {
+	if over, err := finalResult(proposal(fsm.Nothing, observed.Unreachable), engine.Worker{Gone: true}); !over ||
+		!errors.Is(err, errUnresponsive) {
 		t.Errorf("a silent host of a Machine that is gone: %v, %v", over, err)
 	}
-	if over, err := resultOf(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over || err != nil {
+	if over, err := finalResult(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over || err != nil {
 		t.Errorf("one that answers, and is bare: %v, %v", over, err)
 	}
-	if over, _ := resultOf(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{Gone: true}); over {
+	if over, _ := finalResult(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{Gone: true}); over {
 		t.Error("its Node is to go before that")
 	}
 	refused := problem.Problem{Code: problem.KubeletVersionRefused}
-	over, err := resultOf(proposal(fsm.Error, observed.Reached, refused), engine.Worker{})
+	over, err := finalResult(proposal(fsm.Error, observed.Reached, refused), engine.Worker{})
 	if waiting := (*provider.Waiting)(nil); !over || !errors.As(err, &waiting) {
 		t.Errorf("a version that no host could have counts against the host: %v, %v", over, err)
 	}
@@ -313,7 +313,7 @@ func TestANodeThatSpeaksIsNotLost(t *testing.T) {
 			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Unix(1000, 0),
 		}}
 		p := &Provider{client: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(n).Build()}
-		if since, err := p.silentSince(t.Context(), m, h); err != nil || since.IsZero() == lost {
+		if since, err := p.notReportingSince(t.Context(), m, h); err != nil || since.IsZero() == lost {
 			t.Errorf("Ready is %s: lost since %v, %v", status, since, err)
 		}
 	}
@@ -371,7 +371,7 @@ func TestReservedNamesAndAddresses(t *testing.T) {
 	for _, h := range []*kubeone.Host{
 		of("w-1", "192.0.2.9", "10.0.0.9"), of("w-1", "w-1.example.com", ""), of("w-1", "fd00::9", ""),
 	} {
-		if err := Reserved(c, r, h); err != nil {
+		if err := CheckReserved(c, r, h); err != nil {
 			t.Error(err)
 		}
 	}
@@ -382,7 +382,7 @@ func TestReservedNamesAndAddresses(t *testing.T) {
 		of("w-1", "kubernetes.default.svc", ""), of("kubernetes", "192.0.2.9", ""), of("w-1", "127.0.0.1", ""),
 		of("w-1", "localhost", ""), of("w-1", "x.y.svc.cluster.local", ""),
 	} {
-		if err := Reserved(c, r, h); err == nil {
+		if err := CheckReserved(c, r, h); err == nil {
 			t.Errorf("%s at %s, %s is let in", h.Name, h.Spec.Address, h.Spec.PrivateAddress)
 		}
 	}
@@ -393,7 +393,7 @@ func TestWhatWasWaitedForIsOverWhenSomethingBegins(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
 	silent := &provider.Waiting{Reason: reasonHostSilent, Message: "no answer"}
-	r.of["m"] = &run{goal: "one", over: true, err: silent}
+	r.of["m"] = &run{goal: "one", finished: true, err: silent}
 	on, begun := make(chan struct{}), make(chan struct{})
 	defer r.stopAll()
 	defer close(on)

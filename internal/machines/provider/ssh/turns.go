@@ -21,7 +21,8 @@ import (
 
 // turnOf returns Now if the host has its turn, Refused if it refused these settings or the rollout stopped, and
 // otherwise NotYet. Why says what others wait for.
-func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (turn decide.Turn, why string, err error) {
+func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want desiredSettings) (turn decide.Turn, why string,
+	err error) {
 	if want.revision == "" {
 		return decide.NotYet, "", nil
 	}
@@ -29,7 +30,7 @@ func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (tu
 	switch {
 	case err != nil:
 		return decide.NotYet, "", err
-	case turns.Stopped != "" || refusedHere(h, want):
+	case turns.Stopped != "" || hasRefused(h, want):
 		return decide.Refused, turns.Held, nil
 	case h.Status.Settings != nil && h.Status.Settings.State == kubeone.SettingsChanging:
 		return decide.Now, "", nil
@@ -38,7 +39,7 @@ func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (tu
 }
 
 // takeTurn records the host's turn if it is next. It confirms that with the API server, not only the cache.
-func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, want wanted) error {
+func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, want desiredSettings) error {
 	name := m.Namespace + "/" + m.Name
 	turns, err := p.planTurns(ctx, p.client, want, false)
 	if err != nil {
@@ -53,7 +54,7 @@ func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone
 	}
 	if !slices.Contains(turns.Next, name) {
 		return &provider.Waiting{
-			Reason: provider.SettingsAwaited, After: awaitTurn,
+			Reason: provider.SettingsAwaited, After: turnRetry,
 			Message: "the host's settings differ from the cluster's record: " + describeHeld(turns.Held),
 		}
 	}
@@ -82,23 +83,24 @@ func (p *Provider) setSettings(ctx context.Context, h *kubeone.Host, to *kubeone
 	}
 	h.Status.Settings = to
 	err := p.client.Status().Update(ctx, h)
-	p.settings.dropPlan()
+	p.settings.discardTurns()
 	return err
 }
 
-func (s *settings) dropPlan() {
+func (s *settings) discardTurns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.planned = time.Time{}
+	s.plannedAt = time.Time{}
 }
 
 // planTurns returns the turns, at most turnsAge old, or recomputed if fresh.
-func (p *Provider) planTurns(ctx context.Context, from client.Reader, want wanted, fresh bool) (rollout.Turns, error) {
+func (p *Provider) planTurns(ctx context.Context, from client.Reader, want desiredSettings, fresh bool) (rollout.Turns,
+	error) {
 	s, now := p.settings, p.site.Now()
 	s.mu.Lock()
-	turns, planned := s.turns, s.planned
+	turns, planned := s.turns, s.plannedAt
 	s.mu.Unlock()
-	if !fresh && isYounger(planned, now, turnsAge) {
+	if !fresh && isYounger(planned, now, maxTurnsAge) {
 		return turns, nil
 	}
 	members, err := p.rolloutMembers(ctx, from, want)
@@ -109,7 +111,7 @@ func (p *Provider) planTurns(ctx context.Context, from client.Reader, want wante
 	defer s.mu.Unlock()
 	s.waiting.noteMembers(members, now)
 	turns = rollout.NextSettings(members, want.limits)
-	s.turns, s.planned = turns, now
+	s.turns, s.plannedAt = turns, now
 	return turns, nil
 }
 
@@ -121,10 +123,10 @@ type outage struct{ since, last time.Time }
 
 const (
 	// longestOutage is how long other hosts wait for one that is out of service.
-	longestOutage = 20 * time.Minute
+	maxOutage = 20 * time.Minute
 	// shortestService is how long a host must be back in service to end its outage. Otherwise a flapping host would
 	// hold up the others forever.
-	shortestService = time.Minute
+	minService = time.Minute
 )
 
 // noteMembers updates the outages and sets Overdue on members whose outage is too long.
@@ -134,13 +136,13 @@ func (o outOfService) noteMembers(members []rollout.Member, now time.Time) {
 		m := &members[i]
 		known[m.Name] = true
 		was, seen := o[m.Name]
-		over := !seen || !isYounger(was.last, now, shortestService)
+		over := !seen || !isYounger(was.last, now, minService)
 		switch out := m.OutOfService() != ""; {
 		case out && over:
 			o[m.Name] = outage{since: now, last: now}
 		case out:
 			o[m.Name] = outage{since: was.since, last: now}
-			m.Overdue = now.Sub(was.since) >= longestOutage
+			m.Overdue = now.Sub(was.since) >= maxOutage
 		case over:
 			delete(o, m.Name)
 		}
@@ -149,7 +151,8 @@ func (o outOfService) noteMembers(members []rollout.Member, now time.Time) {
 }
 
 // rolloutMembers returns the Machines with a joined host and a Node, except those being deleted.
-func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want wanted) ([]rollout.Member, error) {
+func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want desiredSettings) ([]rollout.Member,
+	error) {
 	var all v1alpha1.MachineList
 	var hosts kubeone.HostList
 	var sets v1alpha1.MachineSetList
@@ -159,7 +162,7 @@ func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want 
 			return nil, err
 		}
 	}
-	moving := machine.Moving(sets.Items, deployments.Items)
+	moving := machine.MovingSets(sets.Items, deployments.Items)
 	of := map[types.UID]*kubeone.Host{}
 	for i := range hosts.Items {
 		if h := &hosts.Items[i]; h.Status.Claim != nil && h.Status.State == kubeone.HostJoined {
@@ -173,7 +176,7 @@ func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want 
 		if h == nil || m.DeletionTimestamp != nil || m.Status.NodeRef == nil {
 			continue
 		}
-		one := memberOf(m, h, p.settings.foundOf(m.UID), want)
+		one := newMember(m, h, p.settings.hostSettings(m.UID), want)
 		if owner := metav1.GetControllerOf(m); owner != nil {
 			one.Moving = moving[owner.UID]
 		}
@@ -182,13 +185,13 @@ func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want 
 	return out, nil
 }
 
-func memberOf(m *v1alpha1.Machine, h *kubeone.Host, is found, want wanted) rollout.Member {
+func newMember(m *v1alpha1.Machine, h *kubeone.Host, is hostSettings, want desiredSettings) rollout.Member {
 	_, paused := m.Annotations[v1alpha1.PausedAnnotation]
 	one := rollout.Member{Name: m.Namespace + "/" + m.Name, Ready: !isNodeNotReady(m), Paused: paused}
 	if s := h.Status.Settings; s != nil {
 		one.Turn = s.State == kubeone.SettingsChanging
 	}
-	if refusedHere(h, want) {
+	if hasRefused(h, want) {
 		one.Refused = h.Status.Settings.Message
 	}
 	one.Changing = !one.Turn && machine.IsUpdating(m)
@@ -208,7 +211,7 @@ func (p *Provider) Woken() <-chan event.GenericEvent { return p.settings.woken }
 // followSettings wakes all Machines when the record's settings change or their rollout stops or resumes. It also wakes
 // Machines whose turn it is. It returns when the context ends.
 func (p *Provider) followSettings(ctx context.Context) {
-	tick := time.NewTicker(turnsAge)
+	tick := time.NewTicker(maxTurnsAge)
 	defer tick.Stop()
 	last, stopped := "", ""
 	for {
