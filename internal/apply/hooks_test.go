@@ -88,7 +88,7 @@ func TestAHookThatFailsEndsItsHostsTurn(t *testing.T) {
 func TestHooksWithoutOperatorsMachineFail(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "exit 0", beforeDrain())
-	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "no operator's machine") {
+	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "hooks for the operator's machine") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func TestAHostSaysOfItsSettingsWhatWasAsked(t *testing.T) {
 		},
 		"after its end":  {saying{text: head + end + "text\t/etc/a\n=1\n"}, settings.Live{}},
 		"an empty file":  {saying{text: head + "text\t/etc/a\n\n" + end}, texts("/etc/a", "")},
-		"no answer":      {saying{text: "Welcome!\n"}, settings.Live{Failed: "its answer has an unknown format"}},
+		"no answer":      {saying{text: "Welcome!\n"}, settings.Live{Failed: "its output has an unknown format"}},
 		"half an answer": {saying{text: head}, settings.Live{Failed: "its output is truncated"}},
 		"too much": {
 			saying{text: strings.Repeat("x", maxTextBytes+1)}, settings.Live{Failed: host.ErrOutput.Error()},
