@@ -1,6 +1,6 @@
-// Package addons renders what a cluster has in addition to kubeadm's objects: the network plugin, a disruption budget
-// for cluster DNS, and the controllers of Machines. Rendering is pure, so that a plan can compare an addon's digest
-// with the one last applied.
+// Package addons renders the objects that a cluster needs in addition to those of kubeadm: the network plugin, a
+// disruption budget for cluster DNS, and the Machine controllers. Rendering is pure, so a plan can compare the digest
+// of an addon with the digest that was last applied.
 package addons
 
 import (
@@ -26,8 +26,8 @@ type Addon struct {
 	Wait    []resources.Workload
 }
 
-// Render returns the cluster's addons in the order of application: the network plugin, the budget of cluster DNS, and
-// the controllers. A network plugin that another tool deploys is not an addon.
+// Render returns the addons of the cluster in the order in which they are applied: the network plugin, the cluster DNS
+// budget, and the controllers. A network plugin that another tool deploys is not an addon.
 func Render(want desired.Cluster) ([]Addon, error) {
 	var out []Addon
 	if plugin, ok := plugins.Find(want.Network.CNI.Name); ok {
@@ -56,7 +56,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 	return out, nil
 }
 
-// newPluginAddon returns a network plugin as an addon, without objects if another tool deploys it.
+// newPluginAddon renders the addon of a network plugin. The addon is empty if another tool deploys the plugin.
 func newPluginAddon(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 	objects, err := plugin.Objects(want)
 	if err != nil || len(objects) == 0 {
@@ -68,8 +68,8 @@ func newPluginAddon(plugin network.Plugin, want desired.Cluster) (Addon, error) 
 	return newAddon(plugin.Name(), plugin.Workloads(), objects)
 }
 
-// exemptFromNodeSelector lets the pods in an addon's own namespaces run on any node, whatever the default node
-// selector.
+// exemptFromNodeSelector adds an annotation to the Namespaces among the objects, so that their pods can run on any Node
+// regardless of the default node selector.
 func exemptFromNodeSelector(objects []resources.Object) {
 	for _, o := range objects {
 		metadata, ok := o["metadata"].(map[string]any)
@@ -79,7 +79,7 @@ func exemptFromNodeSelector(objects []resources.Object) {
 	}
 }
 
-// newAddon converts rendered objects to the API's form.
+// newAddon converts rendered objects to API objects and computes their digest.
 func newAddon(name string, wait []resources.Workload, objects []resources.Object) (Addon, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {

@@ -27,8 +27,8 @@ type controllersValues struct {
 	HealthPort, MetricsPort int
 	Namespaces              []string // with a Role in each
 	Environment             []variable
-	// Nodes are the Node names of the control-plane hosts. OwnNames means that a host names itself: then any Node
-	// with the control plane's label may be that host's, but no Machine's.
+	// Nodes are the Node names of the control-plane hosts. OwnNames means that the name of at least one host is unknown.
+	// Then every Node with the control-plane label counts as a control-plane host, unless it belongs to a Machine.
 	Nodes      []string
 	OwnNames   bool
 	OwnerLabel string
@@ -56,7 +56,7 @@ func newControllersAddon(want desired.Cluster) (Addon, error) {
 	for _, v := range []variable{
 		{"HTTP_PROXY", proxy.HTTP}, {"HTTPS_PROXY", proxy.HTTPS}, {"NO_PROXY", proxy.NoProxy},
 	} {
-		if v.Value != "" { // like hosts, they fetch digests through it
+		if v.Value != "" { // the controllers fetch digests through the proxy, as hosts do
 			values.Environment = append(values.Environment, v)
 		}
 	}
@@ -67,12 +67,13 @@ func newControllersAddon(want desired.Cluster) (Addon, error) {
 	if want.LimitsNodes() {
 		exemptFromNodeSelector(objects)
 	}
-	runs := []resources.Workload{{Kind: "DaemonSet", Namespace: "kubeone-system", Name: "kubeone-controller"}}
-	return newAddon(desired.ControllersAddon, runs, objects)
+	workloads := []resources.Workload{{Kind: "DaemonSet", Namespace: "kubeone-system", Name: "kubeone-controller"}}
+	return newAddon(desired.ControllersAddon, workloads, objects)
 }
 
-// Removable returns the objects of an addon that can be removed: their kinds, namespaces and names do not depend on
-// its input. It leaves out namespaces, which others use too.
+// Removable returns the objects to delete when the addon is removed. Their kinds, namespaces and names do not depend on
+// the cluster. Namespaces are left out, because they may contain other objects. It fails if the addon cannot be
+// removed.
 func Removable(name string) ([]unstructured.Unstructured, error) {
 	var addon Addon
 	var err error

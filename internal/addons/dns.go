@@ -5,8 +5,8 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// newDNSBudgetAddon is the PodDisruptionBudget of the cluster's DNS servers. It sets a maximum, not a minimum, so that
-// a single server can be drained too.
+// newDNSBudgetAddon returns the PodDisruptionBudget for the cluster DNS servers. It sets maxUnavailable instead of
+// minAvailable, so that a single server can also be drained.
 func newDNSBudgetAddon() (Addon, error) {
 	return newAddon(desired.DNSBudgetAddon, nil, []resources.Object{{
 		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",

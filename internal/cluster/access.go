@@ -12,24 +12,26 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Endpoint is one way to an API server: usually a control-plane host, reached through its SSH connection.
+// Endpoint is one route to an API server. Usually it leads to a control-plane host through its SSH connection.
 type Endpoint struct {
 	ID      string // the host's identity, for messages
-	Address string // host:port as Dial reaches it: "127.0.0.1:6443" from the host itself
-	// Dial opens the connection; nil means straight from this machine. It must be safe for
-	// concurrent use and return when its context ends.
+	Address string // host:port to pass to Dial, such as "127.0.0.1:6443" if Dial connects from the host itself
+	// Dial opens the connection; nil connects directly from this machine. It must be safe for concurrent use and return
+	// when its context ends.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Access is what a client of a cluster's API needs. It holds credentials, and hides them when printed or marshalled.
+// Access contains the credentials and endpoints for a client of the cluster API. It hides the credentials when it is
+// printed or marshaled.
 type Access struct {
-	// Kubeconfig is a kubeconfig with inline certificates, keys and tokens. One that names files or a program to run is
-	// refused: it comes from a host and must not reach into the operator's machine.
+	// Kubeconfig is a kubeconfig with inline certificates, keys and tokens. A kubeconfig that refers to files or runs a
+	// program is rejected: it comes from a host and must not read files or run programs on the machine of the operator.
 	Kubeconfig []byte
-	// TokenFiles says that the kubeconfig was made on this machine and may name a token file. The file is read again
-	// regularly, since a pod's service account token is replaced every hour.
+	// TokenFiles says that the kubeconfig was created on this machine and may refer to a token file. The file is read
+	// again regularly, because the service account token of a pod is replaced every hour.
 	TokenFiles bool
-	// Via are the ways to the API, tried in order. Empty is a direct connection to the kubeconfig's server.
+	// Via are the routes to the API, tried in order. If it is empty, the client connects directly to the server in the
+	// kubeconfig.
 	Via []Endpoint
 }
 
@@ -47,9 +49,9 @@ func (Access) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
 // MarshalText hides the credentials from JSON, YAML and structured logs.
 func (Access) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// AdminKubeconfig returns a kubeconfig for the operator's own programs. It has only the server, CA and credentials of
-// the current context, under kubeone's names. It fails for a kubeconfig that is refused here, because it names files or
-// a program to run.
+// AdminKubeconfig returns a kubeconfig for other programs that the operator runs, such as kubectl. It contains only the
+// server, CA and credentials of the current context, under the names that kubeone uses. It fails for a kubeconfig that
+// refers to files or runs a program.
 func (a Access) AdminKubeconfig(clusterName string) ([]byte, error) {
 	raw, err := a.loadKubeconfig()
 	if err == nil {
@@ -63,7 +65,7 @@ func (a Access) AdminKubeconfig(clusterName string) ([]byte, error) {
 	}
 	current := raw.Contexts[raw.CurrentContext]
 	if current == nil || raw.Clusters[current.Cluster] == nil || raw.AuthInfos[current.AuthInfo] == nil {
-		return nil, errors.New("kubeconfig: its current context names no cluster or no user")
+		return nil, errors.New("kubeconfig: the current context does not refer to an existing cluster and user")
 	}
 	server, user := raw.Clusters[current.Cluster], raw.AuthInfos[current.AuthInfo]
 	const admin = "kubernetes-admin"
@@ -79,7 +81,7 @@ func (a Access) AdminKubeconfig(clusterName string) ([]byte, error) {
 	return clientcmd.Write(*out)
 }
 
-// CA returns the CA certificate for the API's certificate, in PEM; nil if the kubeconfig cannot be used.
+// CA returns the CA certificate that verifies the API server, in PEM. It returns nil if the kubeconfig cannot be used.
 func (a Access) CA() []byte {
 	config, err := a.restConfig()
 	if err != nil {
@@ -88,16 +90,16 @@ func (a Access) CA() []byte {
 	return config.CAData
 }
 
-// loadKubeconfig reads the kubeconfig. Errors never quote it.
+// loadKubeconfig parses the kubeconfig. Its errors never quote the content.
 func (a Access) loadKubeconfig() (*clientcmdapi.Config, error) {
 	raw, err := clientcmd.Load(a.Kubeconfig)
 	if err != nil {
-		return nil, errors.New("the kubeconfig is not valid YAML of a kubeconfig")
+		return nil, errors.New("the kubeconfig cannot be parsed")
 	}
 	return raw, checkInline(raw, a.TokenFiles)
 }
 
-// restConfig reads the kubeconfig's current context.
+// restConfig returns the client configuration for the current context of the kubeconfig.
 func (a Access) restConfig() (*rest.Config, error) {
 	raw, err := a.loadKubeconfig()
 	if err != nil {
@@ -116,34 +118,35 @@ func newRESTConfig(raw *clientcmdapi.Config) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: server %q is not an https address", config.Host)
 	}
 	if len(config.CAData) == 0 {
-		return nil, errors.New("kubeconfig: it has no CA, so the server cannot be verified; add certificate-authority-data")
+		return nil, errors.New("kubeconfig: certificate-authority-data is missing, so the server cannot be verified")
 	}
 	return config, nil
 }
 
-// checkInline refuses a kubeconfig that would make this machine run a program or read a file.
+// checkInline returns an error for a kubeconfig that would make this machine run a program or read a file. It allows
+// token files if tokenFiles is true.
 func checkInline(raw *clientcmdapi.Config, tokenFiles bool) error {
 	for name, user := range raw.AuthInfos {
 		switch {
 		case user.Exec != nil, user.AuthProvider != nil:
-			return fmt.Errorf("kubeconfig: user %q runs a program to log in, which is refused; use "+
-				"certificates or a token", name)
+			return fmt.Errorf("kubeconfig: user %q runs a program to log in, which is not allowed; "+
+				"use certificates or a token", name)
 		case user.ClientCertificate != "", user.ClientKey != "", user.TokenFile != "" && !tokenFiles:
-			return fmt.Errorf("kubeconfig: user %q names files of credentials, which is refused; put them inline", name)
+			return fmt.Errorf("kubeconfig: user %q refers to credential files, which is not allowed; embed them", name)
 		}
 	}
 	for name, c := range raw.Clusters {
 		switch {
 		case c.CertificateAuthority != "":
-			return fmt.Errorf("kubeconfig: cluster %q names a file for its CA, which is refused; put it inline", name)
+			return fmt.Errorf("kubeconfig: cluster %q refers to a CA file, which is not allowed; embed the CA", name)
 		case c.InsecureSkipTLSVerify:
-			return fmt.Errorf("kubeconfig: cluster %q does not verify its server, which is refused; give its CA", name)
+			return fmt.Errorf("kubeconfig: cluster %q does not verify its server; add certificate-authority-data", name)
 		}
 	}
 	return nil
 }
 
-// endpointList returns Via, or the kubeconfig's own server when there is none.
+// endpointList returns the endpoints to try: Via, or else the server in the kubeconfig. Each has a Dial function.
 func (a Access) endpointList(config *rest.Config) []Endpoint {
 	via := append([]Endpoint(nil), a.Via...)
 	if len(via) == 0 {
@@ -169,7 +172,7 @@ func serverAddress(server string) string {
 	return u.Host
 }
 
-// serverName returns the name that the server's certificate must have.
+// serverName returns the name that the server certificate must contain.
 func serverName(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {

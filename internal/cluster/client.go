@@ -1,9 +1,9 @@
-// Package cluster is a client of a cluster's API. It combines the packages below it, such as those for join tokens,
-// kubelets' certificates, nodes, drains, the cluster's record, rollouts and server-side apply.
+// Package cluster is a client of the cluster API. It combines the packages in this folder, such as those for join
+// tokens, kubelet certificates, nodes, drains, the cluster record, rollouts and server-side apply.
 //
 // Every operation is idempotent and waits for conditions by watching. It retries transient failures until its context
-// ends, since API servers restart while a cluster is being built. Errors are *apicall.Error with the operation, the
-// node and a class. The package makes no decisions; it carries out the plan.
+// ends, because API servers restart while a cluster is being built. Errors are of type *apicall.Error and contain the
+// operation, the node and a class. The package makes no decisions; it carries out the plan.
 package cluster
 
 import (
@@ -35,7 +35,7 @@ import (
 type Client struct {
 	Kubernetes kubernetes.Interface
 	Dynamic    dynamic.Interface
-	// REST is the configuration for other clients. It also dials through the endpoints. It holds credentials.
+	// REST is the configuration for other clients, which then connect through the same endpoints. It contains credentials.
 	REST *rest.Config
 
 	certificates.Approver
@@ -56,9 +56,9 @@ type Client struct {
 	http *http.Transport
 }
 
-// Connect prepares a client. It connects at the first request, to the first endpoint of access.Via that answers. TLS
-// always verifies that this is the server in the kubeconfig. Proxies in the environment are not used. The caller must
-// close the client.
+// Connect prepares a client. The first request opens a connection through the first endpoint in access.Via that
+// answers. TLS always verifies the server against the CA in the kubeconfig. Proxies from the environment are not used.
+// The caller must close the client.
 func Connect(access Access) (*Client, error) { return connectClient(access, defaultLimits()) }
 
 func connectClient(access Access, l limits) (*Client, error) {
@@ -68,9 +68,9 @@ func connectClient(access Access, l limits) (*Client, error) {
 	}
 	secure, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, apicall.Wrap("connect to the cluster", "", fmt.Errorf("certificates of the kubeconfig: %w", err))
+		return nil, apicall.Wrap("connect to the cluster", "", fmt.Errorf("certificates in the kubeconfig: %w", err))
 	}
-	if secure == nil { // neither CA nor certificates: system CAs and a token
+	if secure == nil { // without CA and certificates, use the system CAs and a token
 		secure = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	secure.NextProtos = []string{"h2", "http/1.1"}
@@ -114,7 +114,7 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	return c, nil
 }
 
-// New returns a Client of existing clients, which the caller closes. Its REST is nil.
+// New returns a Client that uses existing clients. The caller closes them. Its REST is nil.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 	return &Client{
 		Kubernetes: kube, Dynamic: dyn,
@@ -134,7 +134,7 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 	}
 }
 
-// Close ends all connections, watches included. The client must not be used afterwards.
+// Close closes all connections, including those of watches. The client must not be used afterwards.
 func (c *Client) Close() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()

@@ -287,7 +287,7 @@ func TestKubeconfigsThatReachIntoThisMachineAreRefused(t *testing.T) {
 	}
 }
 
-// A kubeconfig may have more than is needed to reach a cluster; ForPeople copies none of that.
+// A kubeconfig may have more than is needed to reach a cluster; AdminKubeconfig copies none of that.
 func TestAPersonGetsNoMoreThanTheCredentials(t *testing.T) {
 	t.Parallel()
 	server := apiServer(t, ok)

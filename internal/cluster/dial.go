@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// dialer opens connections through the endpoints. It tries the last working one first, then the others in order, and
-// recently failed ones at the end. It is safe for concurrent use.
+// dialer opens connections through the endpoints. It first tries the endpoint that worked last, then the others in
+// order. Endpoints that failed recently come last. It is safe for concurrent use.
 type dialer struct {
 	via    []Endpoint
 	tls    *tls.Config
@@ -20,7 +20,7 @@ type dialer struct {
 
 	mu    sync.Mutex
 	last  int
-	dead  map[int]time.Time // until when
+	dead  map[int]time.Time // time until which a failed endpoint is tried last
 	conns map[*conn]struct{}
 }
 
@@ -28,8 +28,8 @@ func newDialer(via []Endpoint, config *tls.Config, l limits) *dialer {
 	return &dialer{via: via, tls: config, limits: l, dead: map[int]time.Time{}, conns: map[*conn]struct{}{}}
 }
 
-// dialTLS opens a connection and completes the TLS handshake. So an endpoint that accepts connections but does not
-// answer also counts as dead.
+// dialTLS opens a connection and completes the TLS handshake. Therefore an endpoint that accepts connections but does
+// not answer also counts as failed.
 func (d *dialer) dialTLS(ctx context.Context, network, _ string) (net.Conn, error) {
 	return d.tryEndpoints(ctx, func(ctx context.Context, i int) (net.Conn, error) {
 		raw, err := d.dialEndpoint(ctx, network, i)
@@ -51,7 +51,7 @@ func (d *dialer) dialPlain(ctx context.Context, network, _ string) (net.Conn, er
 		func(ctx context.Context, i int) (net.Conn, error) { return d.dialEndpoint(ctx, network, i) })
 }
 
-// tryEndpoints tries the endpoints until one gives a connection.
+// tryEndpoints calls open for each endpoint until one succeeds. If all fail, it returns an *apicall.UnreachableError.
 func (d *dialer) tryEndpoints(ctx context.Context, open func(context.Context, int) (net.Conn, error)) (net.Conn,
 	error) {
 	failure := &apicall.UnreachableError{}
@@ -133,14 +133,14 @@ func (d *dialer) closeAll() {
 	}
 }
 
-// conn is a connection that knows its endpoint.
+// conn is a connection together with its endpoint.
 type conn struct {
 	net.Conn
 	dialer   *dialer
 	endpoint int
 }
 
-// Close closes the connection and forgets it.
+// Close closes the connection and removes it from the dialer.
 func (c *conn) Close() error {
 	c.dialer.mu.Lock()
 	delete(c.dialer.conns, c)
@@ -148,8 +148,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// retireConnection closes a connection that did not answer, and puts its endpoint last for a while. Other requests on
-// the connection fail at once instead of hanging too.
+// retireConnection closes a connection that did not answer, and marks its endpoint as failed. Other requests on the
+// connection then fail immediately instead of waiting too.
 func (c *conn) retireConnection() {
 	c.dialer.noteFailure(c.endpoint)
 	_ = c.Close()

@@ -7,16 +7,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Discovery returns a kubeconfig with the server URL and the cluster's CA only. A joining host uses it to verify the
-// API server. It is not secret.
+// Discovery returns a kubeconfig that contains only the server URL and the cluster CA. A joining host uses it to verify
+// the API server. It is not secret.
 func (a Access) Discovery(server string) ([]byte, error) {
 	raw, err := clientcmd.Load(a.Kubeconfig)
 	if err != nil {
-		return nil, errors.New("the kubeconfig is not valid YAML of a kubeconfig")
+		return nil, errors.New("the kubeconfig cannot be parsed")
 	}
 	current, ok := raw.Contexts[raw.CurrentContext]
 	if !ok || raw.Clusters[current.Cluster] == nil || len(raw.Clusters[current.Cluster].CertificateAuthorityData) == 0 {
-		return nil, errors.New("the kubeconfig has no certificate authority")
+		return nil, errors.New("the kubeconfig does not contain a certificate authority")
 	}
 	out := clientcmdapi.NewConfig()
 	// kubeadm finds an unnamed cluster in a file without a user.

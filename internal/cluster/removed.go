@@ -14,19 +14,20 @@ import (
 	"kubeone/internal/cluster/drain"
 )
 
-// UpgradeRisks has what an operator should know before an upgrade drains nodes and changes the API servers' version.
+// UpgradeRisks contains what an operator should know before an upgrade drains nodes and changes the version of the API
+// servers.
 type UpgradeRisks struct {
 	losses  drain.Losses
-	removed []string // requests to APIs that the version no longer has, one sentence each
+	removed []string // requests to APIs that are removed in the new version, one sentence each
 }
 
-// Notes returns what an upgrade that drains these nodes would break, one sentence each: requests to removed APIs, pods
-// without a controller, pods with local data, and budgets that never allow an eviction.
+// Notes describes what an upgrade that drains these nodes would break, in one sentence each: clients of removed APIs,
+// pods without a controller, pods with local data, and disruption budgets that never allow an eviction.
 func (r UpgradeRisks) Notes(drained []string) []string {
 	return slices.Concat(r.removed, r.losses.Notes(drained))
 }
 
-// FindUpgradeRisks finds what an upgrade to the version would break. It returns partial results together with an error.
+// FindUpgradeRisks returns what an upgrade to the version would break. If it returns an error, the results are partial.
 func FindUpgradeRisks(ctx context.Context, access Access, to string) (UpgradeRisks, error) {
 	c, err := Connect(access)
 	if err != nil {
@@ -34,26 +35,28 @@ func FindUpgradeRisks(ctx context.Context, access Access, to string) (UpgradeRis
 	}
 	defer c.Close()
 	losses, err := c.DrainLosses(ctx)
-	removed, err2 := removedAPIs(ctx, access, to) // last: a silent API server uses up the time
+	// This runs last, because an unresponsive API server would use up the deadline.
+	removed, err2 := removedAPIs(ctx, access, to)
 	return UpgradeRisks{losses, removed}, errors.Join(err, err2)
 }
 
-// removedAPIs asks all API servers in parallel. Each counts only its own requests since it started.
+// removedAPIs queries all API servers in parallel and merges the results. It needs all of them, because each API server
+// counts only the requests that it received since it started.
 func removedAPIs(ctx context.Context, access Access, to string) ([]string, error) {
-	ways := make([]Access, 0, len(access.Via))
+	routes := make([]Access, 0, len(access.Via))
 	for _, via := range access.Via {
-		way := access
-		way.Via = []Endpoint{via}
-		ways = append(ways, way)
+		route := access
+		route.Via = []Endpoint{via}
+		routes = append(routes, route)
 	}
-	if len(ways) == 0 {
-		ways = append(ways, access)
+	if len(routes) == 0 {
+		routes = append(routes, access)
 	}
-	found, errs := make([][]string, len(ways)), make([]error, len(ways))
+	found, errs := make([][]string, len(routes)), make([]error, len(routes))
 	var wait sync.WaitGroup
-	for i, way := range ways {
+	for i, route := range routes {
 		wait.Go(func() {
-			c, err := Connect(way)
+			c, err := Connect(route)
 			if err != nil {
 				errs[i] = err
 				return
@@ -68,8 +71,8 @@ func removedAPIs(ctx context.Context, access Access, to string) ([]string, error
 	return slices.Compact(out), errors.Join(errs...)
 }
 
-// removedAPIs reads the metric apiserver_requested_deprecated_apis. Its label removed_release names the release that
-// removes the API.
+// removedAPIs reads the metric apiserver_requested_deprecated_apis from one API server. Its label removed_release is
+// the release in which the API is removed.
 func (c *Client) removedAPIs(ctx context.Context, to string) ([]string, error) {
 	var text []byte
 	err := apicall.Retry(ctx, "read the API server's metrics", "", func(ctx context.Context) (err error) {
@@ -82,7 +85,8 @@ func (c *Client) removedAPIs(ctx context.Context, to string) ([]string, error) {
 	return RemovedAPIs(string(text), to), nil
 }
 
-// RemovedAPIs returns the requested APIs in the metrics' text that release to no longer has.
+// RemovedAPIs returns a sentence for each requested API in the metrics that release to no longer serves. It returns nil
+// if to is not a semantic version.
 func RemovedAPIs(metrics, to string) []string {
 	want, err := version.ParseSemantic(to)
 	if err != nil {
@@ -90,24 +94,25 @@ func RemovedAPIs(metrics, to string) []string {
 	}
 	var out []string
 	for line := range strings.SplitSeq(metrics, "\n") {
-		inside, found := strings.CutPrefix(line, "apiserver_requested_deprecated_apis{")
+		rest, found := strings.CutPrefix(line, "apiserver_requested_deprecated_apis{")
 		if !found {
 			continue
 		}
-		l := metricLabels(inside)
-		gone, err := version.ParseGeneric(l["removed_release"])
-		if err != nil || !want.AtLeast(gone) {
+		l := metricLabels(rest)
+		removedIn, err := version.ParseGeneric(l["removed_release"])
+		if err != nil || !want.AtLeast(removedIn) {
 			continue
 		}
 		name := strings.Trim(l["group"]+"/"+l["version"], "/") + " " + l["resource"]
-		out = append(out, fmt.Sprintf("%s is in use and was removed in Kubernetes %s: clients that still ask "+
-			"for it will fail", name, l["removed_release"]))
+		out = append(out, fmt.Sprintf("%s is in use, but was removed in Kubernetes %s; clients that still "+
+			"request it will fail", name, l["removed_release"]))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// metricLabels reads name="value",... up to the closing brace. Values of this metric hold neither quotes nor commas.
+// metricLabels parses name="value",... up to the closing brace. The values of this metric never contain quotes or
+// commas.
 func metricLabels(text string) map[string]string {
 	text, _, _ = strings.Cut(text, "}")
 	out := map[string]string{}

@@ -41,7 +41,7 @@ func TestEveryAPIServerIsAskedForRemovedAPIs(t *testing.T) {
 	second, _ := counting(t, "bears", "apes")
 	said := func(resource string) string {
 		return "old.k8s.io/v1beta1 " + resource +
-			" is in use and was removed in Kubernetes 1.32: clients that still ask for it will fail"
+			" is in use, but was removed in Kubernetes 1.32; clients that still request it will fail"
 	}
 	got, err := removedAPIs(soon(t), Access{Kubeconfig: kubeconfig, Via: []Endpoint{first, second}}, "1.36.3")
 	if diff := cmp.Diff([]string{said("apes"), said("bears"), said("zebras")}, got); diff != "" || err != nil {
@@ -65,7 +65,7 @@ func TestRemovedAPIsInUse(t *testing.T) {
 		deprecated("", "", "componentstatuses", "v1") +
 		"other{removed_release=\"1.20\"} 1\n"
 	want := []string{"flowcontrol.apiserver.k8s.io/v1beta3 flowschemas is in use and was removed in Kubernetes 1.32: " +
-		"clients that still ask for it will fail"}
+		"clients that still request it will fail"}
 	if diff := cmp.Diff(want, RemovedAPIs(metrics, "1.36.3")); diff != "" {
 		t.Error(diff)
 	}

@@ -18,18 +18,18 @@ import (
 // limits are the timeouts of a client.
 type limits struct {
 	dial    time.Duration // for the connection and TLS handshake with one endpoint
-	dead    time.Duration // how long a failed endpoint is tried last
+	dead    time.Duration // how long a failed endpoint stays last in the order
 	request time.Duration // for one request; for a watch, until it begins
-	// a connection silent for this time is pinged; without an answer for this time again it is dead
+	// idle time after which a connection is pinged; if no answer arrives within the same time, it is closed
 	ping time.Duration
 }
 
-// defaultLimits returns the limits outside tests.
+// defaultLimits returns the limits that are used outside tests.
 func defaultLimits() limits {
 	return limits{dial: 3 * time.Second, dead: 15 * time.Second, request: apicall.RequestTimeout, ping: 5 * time.Second}
 }
 
-// errNoAnswer is the cause when a request took longer than its limit.
+// errNoAnswer is the cancellation cause of a request that exceeded its time limit.
 var errNoAnswer = noAnswerError{}
 
 // noAnswerError is a net.Error.
@@ -39,7 +39,7 @@ func (noAnswerError) Error() string   { return "no answer in time" }
 func (noAnswerError) Timeout() bool   { return true }
 func (noAnswerError) Temporary() bool { return true }
 
-// newHTTPTransport returns an HTTP/2 transport over the dialer's connections. Pings detect a frozen server, so that a
+// newHTTPTransport returns an HTTP/2 transport that uses the dialer. Pings detect an unresponsive server, so that a
 // watch cannot hang.
 func newHTTPTransport(d *dialer) *http.Transport {
 	return &http.Transport{
@@ -53,8 +53,8 @@ func newHTTPTransport(d *dialer) *http.Transport {
 	}
 }
 
-// timed gives every request its own deadline and retires connections that do not answer in time. http.Client.Timeout
-// would also end watches.
+// deadlineTransport sets a deadline for every request, and closes connections that do not answer in time.
+// http.Client.Timeout is not suitable, because it would also end watches.
 type deadlineTransport struct {
 	base    http.RoundTripper
 	timeout time.Duration
@@ -89,7 +89,8 @@ func (t *deadlineTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	return resp, nil
 }
 
-// explainTimeout replaces a cancellation by its cause. If the cause is errNoAnswer, it retires the connection.
+// explainTimeout returns errNoAnswer instead of err if the request exceeded its time limit, and then also retires the
+// connection. Otherwise it returns err.
 func (t *deadlineTransport) explainTimeout(ctx context.Context, err error, used *conn) error {
 	if !errors.Is(context.Cause(ctx), errNoAnswer) {
 		return err
@@ -101,7 +102,7 @@ func (t *deadlineTransport) explainTimeout(ctx context.Context, err error, used 
 	return fmt.Errorf("through %s: %w", used.dialer.via[used.endpoint].ID, errNoAnswer)
 }
 
-// underlyingConn returns the conn below TLS; nil if there is none.
+// underlyingConn returns the conn that carries a TLS connection; nil if there is none.
 func underlyingConn(c net.Conn) *conn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -110,14 +111,14 @@ func underlyingConn(c net.Conn) *conn {
 	return ours
 }
 
-// timedBody ends a request's deadline when its body is closed.
+// deadlineBody ends the deadline of a request when its body is closed.
 type deadlineBody struct {
 	io.ReadCloser
 	end     func()
 	explain func(error) error
 }
 
-// Read returns the cause if the deadline ended it.
+// Read returns errNoAnswer if the deadline ended it.
 func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -1,8 +1,8 @@
-// Package network defines what a network plugin is. Each plugin has a folder below this one and a row in the table
-// (plugins). No other code knows a plugin by name.
+// Package network defines the interface of network plugins. Each plugin has a folder under this one and an entry in the
+// table in package plugins. No other code refers to a plugin by name.
 //
-// A plugin is values and pure functions of the desired cluster. The general code renders, downloads, installs and
-// removes it.
+// A plugin consists of values and pure functions of the desired cluster. Other packages render, download, install and
+// remove it.
 package network
 
 import (
@@ -22,17 +22,18 @@ type Plugin interface {
 	Binaries() []Binary
 	// Images are the container images for every host.
 	Images() []Image
-	// Objects renders the objects to apply; none for a plugin that another tool deploys.
+	// Objects renders the objects to apply. It returns none for a plugin that another tool deploys.
 	Objects(want desired.Cluster) ([]resources.Object, error)
 	// Workloads are the objects that must be rolled out for the network to work.
 	Workloads() []resources.Workload
-	// Config is the CNI configuration for a host's container runtime; zero for none. It is the same on every host. If
-	// the configuration differs by host, such as by the Node's pod CIDR, the plugin's pods write it below
-	// /etc/cni/net.d: complete, with mode 0600, and once the network works. Written then names it.
+	// Config is the CNI configuration for the container runtime; the zero value is no configuration. It is the same on
+	// every host. If the configuration differs by host, for example by the pod CIDR of the Node, the pods of the plugin
+	// write it to /etc/cni/net.d. They write the complete file, with mode 0600, once the network works. Written then
+	// contains the file name.
 	Config(want desired.Cluster) Config
-	// Ports are the ports for other hosts; none for a plugin that another tool deploys.
+	// Ports are the ports that other hosts must reach. There are none for a plugin that another tool deploys.
 	Ports() []desired.PortRange
-	// Traces are what it leaves on a host, for a reset to remove.
+	// Traces are what the plugin leaves on a host. A reset removes them.
 	Traces() Traces
 }
 
@@ -43,11 +44,11 @@ type Binary struct {
 	Project string // OWNER/REPOSITORY
 	Asset   string // file name with {arch} for the architecture
 	Sums    string // suffix of the file with the digest
-	// Program is the program's name for the container runtime, and Files the shell pattern of its file name.
+	// Program is the name that the container runtime uses for the program. Files is the shell pattern of its file names.
 	Program, Files string
 }
 
-// AssetFor returns the name of the file for an architecture.
+// AssetFor returns the asset name for an architecture.
 func (b Binary) AssetFor(arch string) string { return strings.ReplaceAll(b.Asset, "{arch}", arch) }
 
 // Image is one container image.
@@ -55,17 +56,17 @@ type Image struct {
 	Registry, Repository, Tag string
 }
 
-// Config is a CNI configuration. A Node is Ready once its container runtime has one, so the runtime gets it only when
-// the plugin works.
+// Config is a CNI configuration. A Node becomes Ready once its container runtime has one. Therefore the runtime gets it
+// only after the plugin works on the host.
 type Config struct {
-	File    string // name below /etc/cni/net.d
+	File    string // name in /etc/cni/net.d
 	Content string
 	Ready   string // path that exists when the plugin works on the host
-	// Written are the names below /etc/cni/net.d of configuration that the plugin's own pods write.
+	// Written are the names in /etc/cni/net.d of configuration that the plugin's own pods write.
 	Written []string
 }
 
-// Files returns the names of all of the plugin's configuration below /etc/cni/net.d.
+// Files returns the names of all configuration files of the plugin in /etc/cni/net.d.
 func (c Config) Files() []string {
 	if c.File == "" {
 		return c.Written
@@ -73,17 +74,17 @@ func (c Config) Files() []string {
 	return append([]string{c.File}, c.Written...)
 }
 
-// Traces are what a plugin leaves on a host after its pods, except what every reset removes: /etc/cni, /opt/cni,
-// /var/lib/cni, the bridge cni0, pods' veth interfaces, and chains that begin with KUBE- or CNI-. Routes, routing
-// rules and ipsets are not removed.
+// Traces are what a plugin leaves on a host after its pods are deleted. They do not include what every reset removes:
+// /etc/cni, /opt/cni, /var/lib/cni, the bridge cni0, the veth interfaces of pods, and chains that begin with KUBE- or
+// CNI-. Routes, routing rules and ipsets are not removed.
 type Traces struct {
-	Interfaces []string // name prefixes of network interfaces; their addresses are not the host's own
+	Interfaces []string // name prefixes of network interfaces whose addresses do not count as addresses of the host
 	Tables     []string // nftables tables
-	Chains     []string // extended regular expressions for the plugin's lines in iptables-save
+	Chains     []string // extended regular expressions that match the plugin's lines in iptables-save
 	Paths      []string // files and folders
 }
 
-// Host is the network configuration of a host.
+// Host is the network configuration for a host.
 type Host struct {
 	Config   Config
 	Binaries []Binary
@@ -92,8 +93,8 @@ type Host struct {
 	Namespaces []string
 }
 
-// ImageNamed finds the image from a repository among the artifacts, in any registry. All architectures must use the
-// same name, because one DaemonSet serves them all.
+// ImageNamed returns the name of the image with that repository path, in any registry. It fails if there is none, or if
+// the names differ between architectures, because one DaemonSet uses the same name for all of them.
 func ImageNamed(artifacts map[string]desired.Artifacts, repository string) (string, error) {
 	found := ""
 	for arch, release := range artifacts {
@@ -101,20 +102,20 @@ func ImageNamed(artifacts map[string]desired.Artifacts, repository string) (stri
 			switch {
 			case !strings.HasSuffix(repositoryOf(image.Name), "/"+repository):
 			case found != "" && found != image.Name:
-				return "", fmt.Errorf("the artifacts name two images %s: %s and, for %s, %s", repository, found, arch,
-					image.Name)
+				return "", fmt.Errorf("the artifacts contain different images %s: %s and, for %s, %s", repository, found,
+					arch, image.Name)
 			default:
 				found = image.Name
 			}
 		}
 	}
 	if found == "" {
-		return "", fmt.Errorf("the artifacts name no image %s", repository)
+		return "", fmt.Errorf("the artifacts do not contain an image %s", repository)
 	}
 	return found, nil
 }
 
-// repositoryOf returns an image's name without tag and digest.
+// repositoryOf returns the image name without its tag and digest.
 func repositoryOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {

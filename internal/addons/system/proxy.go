@@ -18,15 +18,15 @@ const (
 	ProxyKubeconfig = "kubeconfig.conf"
 )
 
-// RestartAnnotation on kube-proxy's ConfigMap means that not all of its pods have started with its present content.
-// Its value is the version of the ConfigMap since which that is true.
+// RestartAnnotation on the kube-proxy ConfigMap means that some kube-proxy pods may still run with an older version of
+// it. Its value is the resource version of the ConfigMap before the change.
 const RestartAnnotation = "kubeone.k8c.io/restart"
 
-// ProxySettings returns the paths at which kube-proxy's live ConfigMap differs from the manifest. Fields that the
-// manifest does not decide are left to others.
+// ProxySettings returns the paths at which the live kube-proxy ConfigMap differs from the manifest. It ignores fields
+// that the manifest does not set. It returns nil if the ConfigMap is unreadable.
 func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 	if len(unreadableProxyKeys(configMap)) > 0 {
-		return nil // its fields cannot be set
+		return nil // fields cannot be set in an unreadable text
 	}
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
 	have, _ := parseYAML(config)
@@ -41,8 +41,8 @@ func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 	return out
 }
 
-// unreadableProxyKeys returns the keys of kube-proxy's ConfigMap that are empty or invalid, so that no field can be set
-// in them. kubeadm writes them again.
+// unreadableProxyKeys returns the keys in the kube-proxy ConfigMap that are empty or invalid, so that no field can be
+// set in them. kubeadm writes these keys again.
 func unreadableProxyKeys(configMap map[string]any) []string {
 	var out []string
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
@@ -50,21 +50,21 @@ func unreadableProxyKeys(configMap map[string]any) []string {
 		out = append(out, "data."+ProxyConfig)
 	}
 	kubeconfig, _ := valueAt(configMap, "data", ProxyKubeconfig).(string)
-	dials, err := parseYAML(kubeconfig)
-	clusters, _ := dials["clusters"].([]any)
-	broken := slices.ContainsFunc(clusters, func(c any) bool { return len(asMap(asMap(c)["cluster"])) == 0 })
-	if err != nil || len(clusters) == 0 || broken {
+	parsed, err := parseYAML(kubeconfig)
+	clusters, _ := parsed["clusters"].([]any)
+	incomplete := slices.ContainsFunc(clusters, func(c any) bool { return len(asMap(asMap(c)["cluster"])) == 0 })
+	if err != nil || len(clusters) == 0 || incomplete {
 		out = append(out, "data."+ProxyKubeconfig)
 	}
 	return out
 }
 
-// SetProxy sets the manifest's fields in kube-proxy's configuration and kubeconfig, and keeps everything else. Texts
-// without a difference stay unchanged to the byte.
+// SetProxy sets the fields that the manifest decides in the configuration and kubeconfig of kube-proxy. It keeps all
+// other fields. A text that already has the desired values is returned unchanged.
 func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKubeconfig string, err error) {
 	have, err := parseYAML(config)
 	if err != nil {
-		return "", "", fmt.Errorf("%s of ConfigMap %s/kube-proxy cannot be read: %w", ProxyConfig, Namespace, err)
+		return "", "", fmt.Errorf("%s in ConfigMap %s/kube-proxy cannot be read: %w", ProxyConfig, Namespace, err)
 	}
 	newConfig, newKubeconfig = config, kubeconfig
 	if wanted := desiredProxy(want); len(differingPaths("", have, wanted)) > 0 {
@@ -76,22 +76,23 @@ func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKu
 	if server, ok := readServer(kubeconfig); kubeconfig == "" || ok && server == want.Endpoint.URL() {
 		return newConfig, newKubeconfig, nil
 	}
-	dials, err := parseYAML(kubeconfig)
+	parsed, err := parseYAML(kubeconfig)
 	if err != nil {
-		return "", "", fmt.Errorf("%s of ConfigMap %s/kube-proxy cannot be read: %w", ProxyKubeconfig, Namespace, err)
+		return "", "", fmt.Errorf("%s in ConfigMap %s/kube-proxy cannot be read: %w", ProxyKubeconfig, Namespace, err)
 	}
-	clusters, _ := dials["clusters"].([]any)
+	clusters, _ := parsed["clusters"].([]any)
 	for _, c := range clusters {
 		if cluster, ok := valueAt(asMap(c), "cluster").(map[string]any); ok {
 			cluster["server"] = want.Endpoint.URL()
 		}
 	}
-	newKubeconfig, err = formatYAML(dials)
+	newKubeconfig, err = formatYAML(parsed)
 	return newConfig, newKubeconfig, err
 }
 
-// renderProxyTexts returns kube-proxy's configuration and server address, live and after SetProxy.
-func renderProxyTexts(configMap map[string]any, want desired.Cluster) (is, will string) {
+// renderProxyTexts returns the configuration and server address of kube-proxy as a text for a diff: the live values and
+// the values after SetProxy. Both are empty if they cannot be read.
+func renderProxyTexts(configMap map[string]any, want desired.Cluster) (current, planned string) {
 	if len(unreadableProxyKeys(configMap)) > 0 {
 		return "", "" // kubeadm writes it again
 	}
@@ -101,41 +102,42 @@ func renderProxyTexts(configMap map[string]any, want desired.Cluster) (is, will 
 	if err != nil {
 		return "", ""
 	}
-	both := func(config, kubeconfig string) string {
+	render := func(config, kubeconfig string) string {
 		have, _ := parseYAML(config) // it was parsed before
 		out, _ := formatYAML(have)
 		server, _ := readServer(kubeconfig)
 		return out + "# " + ProxyKubeconfig + "\nserver: " + server + "\n"
 	}
-	return both(config, kubeconfig), both(newConfig, newKubeconfig)
+	return render(config, kubeconfig), render(newConfig, newKubeconfig)
 }
 
-// desiredProxy returns the manifest's fields, in the form of parsed YAML.
+// desiredProxy returns the kube-proxy fields that the manifest decides, as parsed YAML.
 func desiredProxy(want desired.Cluster) map[string]any {
 	encoded, err := formatYAML(componentconfig.KubeProxyConfiguration(want))
 	if err != nil {
-		panic(fmt.Sprintf("values of the manifest cannot be encoded: %v", err))
+		panic(fmt.Sprintf("the kube-proxy configuration cannot be encoded: %v", err))
 	}
 	out, err := parseYAML(encoded)
 	if err != nil {
-		panic(fmt.Sprintf("what was encoded cannot be read: %v", err))
+		panic(fmt.Sprintf("the encoded kube-proxy configuration cannot be read: %v", err))
 	}
 	return out
 }
 
-// readServer returns the server of a kubeconfig; false if its clusters do not agree on one.
+// readServer returns the server address in a kubeconfig. It returns false if the kubeconfig is invalid, or if its
+// clusters have different addresses or none.
 func readServer(kubeconfig string) (server string, ok bool) {
-	read, err := parseYAML(kubeconfig)
+	parsed, err := parseYAML(kubeconfig)
 	if err != nil {
 		return "", false
 	}
-	clusters, _ := read["clusters"].([]any)
+	clusters, _ := parsed["clusters"].([]any)
 	for i, c := range clusters {
-		said, _ := valueAt(asMap(c), "cluster", "server").(string)
-		if i > 0 && said != server {
+		address, _ := valueAt(asMap(c), "cluster", "server").(string)
+		if i > 0 && address != server {
 			return "", false
 		}
-		server = said
+		server = address
 	}
 	return server, server != ""
 }
@@ -161,7 +163,7 @@ func asMap(value any) map[string]any {
 	return m
 }
 
-// differingPaths returns the paths of desired fields with a different value.
+// differingPaths returns the sorted paths of the desired fields that have a different value.
 func differingPaths(path string, have, want map[string]any) []string {
 	var out []string
 	for key, value := range want {
@@ -179,8 +181,8 @@ func differingPaths(path string, have, want map[string]any) []string {
 	return out
 }
 
-// sameValue reports whether two values mean the same. A missing value equals an empty text and false, but never a
-// number: a missing number is kube-proxy's own default, not 0.
+// sameValue reports whether two values have the same meaning. A missing value equals "" and false, but not 0: if a
+// number is missing, kube-proxy uses its own default. Durations are compared by length.
 func sameValue(have, want any) bool {
 	if have == nil {
 		return want == "" || want == false
@@ -188,17 +190,17 @@ func sameValue(have, want any) bool {
 	if reflect.DeepEqual(have, want) {
 		return true
 	}
-	one, isText := have.(string)
-	other, alsoText := want.(string)
-	if !isText || !alsoText {
+	haveText, haveIsText := have.(string)
+	wantText, wantIsText := want.(string)
+	if !haveIsText || !wantIsText {
 		return false
 	}
-	a, err := time.ParseDuration(one)
-	b, otherErr := time.ParseDuration(other)
+	a, err := time.ParseDuration(haveText)
+	b, otherErr := time.ParseDuration(wantText)
 	return err == nil && otherErr == nil && a == b
 }
 
-// setFields sets the desired fields.
+// setFields sets the desired fields in have and keeps its other fields.
 func setFields(have, want map[string]any) {
 	for key, value := range want {
 		inner, ok := value.(map[string]any)

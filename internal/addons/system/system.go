@@ -1,5 +1,5 @@
-// Package system describes kube-proxy and cluster DNS, which kubeadm applies to every cluster, as far as they are
-// determined. It is pure: values of the desired cluster, and functions of live objects.
+// Package system describes the desired state of kube-proxy and cluster DNS, which kubeadm applies to every cluster. It
+// is pure: it consists of values of the desired cluster and functions of live objects.
 package system
 
 import (
@@ -14,19 +14,19 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// The components, by the app label of their pods.
+// Names of the components. Each is the app label of the pods.
 const (
 	KubeProxy = "kube-proxy"
 	DNS       = "kube-dns"
 )
 
-// The location of their objects.
+// Namespace and name of the objects.
 const (
 	Namespace     = "kube-system"
 	DNSDeployment = "coredns"
 )
 
-// dnsReplicas is the number of DNS servers that kubeadm creates, and the number for a cluster without any.
+// dnsReplicas is the number of DNS servers that kubeadm creates. It also applies to a cluster that has none.
 const dnsReplicas = 2
 
 func coreKind(kind string) schema.GroupVersionKind {
@@ -41,7 +41,7 @@ func rbacKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}
 }
 
-// Images returns the images of the components, by the app label of their pods, from the names of a release's images.
+// Images returns the images of the components among the artifacts of a release, by component name.
 func Images(names desired.Artifacts) map[string]string {
 	out := map[string]string{}
 	for _, i := range names.Images {
@@ -55,9 +55,9 @@ func Images(names desired.Artifacts) map[string]string {
 	return out
 }
 
-// Components returns the required state of the objects, with these images. Of the image of cluster DNS only the
-// repository counts: tags follow the version (decide.Input.System). The pods cannot show this: a Deployment whose new
-// pods do not start still has running old ones.
+// Components returns the required state of the objects, with these images. Only the repository of the cluster DNS image
+// is checked here: its tag depends on the Kubernetes version (decide.Input.System). Checking pods is not enough,
+// because a Deployment whose new pods do not start still has running old pods.
 func Components(want desired.Cluster, images map[string]string) []live.Component {
 	out := []live.Component{dnsComponent(want, images[DNS])}
 	if !want.Network.KubeProxy.Skip {
@@ -80,7 +80,7 @@ func kubeProxy(want desired.Cluster) live.Component {
 		{
 			Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Settings: true,
 			Differs: func(object map[string]any) []string { return ProxySettings(object, want) },
-			Texts:   func(object map[string]any) (is, will string) { return renderProxyTexts(object, want) },
+			Texts:   func(object map[string]any) (current, planned string) { return renderProxyTexts(object, want) },
 		},
 	}}
 }
@@ -102,16 +102,17 @@ func dnsComponent(want desired.Cluster, image string) live.Component {
 				}
 				return nil
 			},
-			Texts: func(object map[string]any) (is, will string) {
+			Texts: func(object map[string]any) (current, planned string) {
 				replicas, _ := valueAt(object, "spec", "replicas").(int64)
-				will = fmt.Sprintf("spec.replicas: %d", DNSReplicas(want, int32(replicas))) //nolint:gosec // as above
-				return fmt.Sprintf("spec.replicas: %d", replicas), will
+				planned = fmt.Sprintf("spec.replicas: %d", DNSReplicas(want, int32(replicas))) //nolint:gosec // as above
+				return fmt.Sprintf("spec.replicas: %d", replicas), planned
 			},
 		},
 	}}
 }
 
-// DNSReplicas returns the required number of DNS servers: the manifest's, else have, but never zero.
+// DNSReplicas returns the required number of DNS servers: the number in the manifest, or else the current number, but
+// never zero.
 func DNSReplicas(want desired.Cluster, have int32) int32 {
 	switch {
 	case want.Network.DNS.Replicas > 0:
@@ -135,7 +136,7 @@ func valueAt(object map[string]any, path ...string) any {
 	return value
 }
 
-// requireText requires a text that is not empty.
+// requireText returns a check that the field at the path is a non-empty text.
 func requireText(path ...string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
 		if text, _ := valueAt(object, path...).(string); text != "" {
@@ -156,7 +157,8 @@ func joinPath(path []string) string {
 	return text
 }
 
-// requireImageFrom requires an image from the same repository in the container of cluster DNS; "" requires nothing.
+// requireImageFrom returns a check that the cluster DNS container uses an image from the same repository. It returns
+// nil for "", which requires nothing.
 func requireImageFrom(image string) func(map[string]any) []string {
 	if image == "" {
 		return nil
@@ -164,8 +166,9 @@ func requireImageFrom(image string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
 		containers, _ := valueAt(object, "spec", "template", "spec", "containers").([]any)
 		for _, c := range containers {
-			of, _ := c.(map[string]any)
-			if has, _ := of["image"].(string); of["name"] == DNSDeployment && repositoryOf(has) == repositoryOf(image) {
+			container, _ := c.(map[string]any)
+			name, _ := container["image"].(string)
+			if container["name"] == DNSDeployment && repositoryOf(name) == repositoryOf(image) {
 				return nil
 			}
 		}
@@ -173,7 +176,7 @@ func requireImageFrom(image string) func(map[string]any) []string {
 	}
 }
 
-// repositoryOf returns an image's name without its tag and digest.
+// repositoryOf returns the image name without its tag and digest.
 func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
@@ -182,13 +185,14 @@ func repositoryOf(image string) string {
 	return image
 }
 
-// requireBindingTo requires a binding to a ServiceAccount of kube-system; other subjects do not matter.
+// requireBindingTo returns a check that a binding includes this ServiceAccount in kube-system. It may include other
+// subjects.
 func requireBindingTo(account string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
 		subjects, _ := valueAt(object, "subjects").([]any)
 		if !slices.ContainsFunc(subjects, func(s any) bool {
-			of, _ := s.(map[string]any)
-			return of["kind"] == "ServiceAccount" && of["name"] == account && of["namespace"] == Namespace
+			subject, _ := s.(map[string]any)
+			return subject["kind"] == "ServiceAccount" && subject["name"] == account && subject["namespace"] == Namespace
 		}) {
 			return []string{"subjects"}
 		}
@@ -196,8 +200,8 @@ func requireBindingTo(account string) func(map[string]any) []string {
 	}
 }
 
-// linux is kubeadm's node selector for kube-proxy: everywhere. A narrower selector stops it on some or all nodes. The
-// placement of cluster DNS is up to the cluster's operator.
+// linuxSelector is the node selector that kubeadm sets for kube-proxy. It selects every node. A narrower selector would
+// stop kube-proxy on some nodes. The operator decides where cluster DNS runs.
 var linuxSelector = map[string]any{"kubernetes.io/os": "linux"}
 
 func requireEveryNode(object map[string]any) []string {

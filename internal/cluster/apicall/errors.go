@@ -1,5 +1,5 @@
-// Package apicall is the common part of all calls to a cluster's API: field manager, timeouts, retries, waiting for
-// conditions, and errors.
+// Package apicall is shared by all calls to the cluster API. It provides the field manager, timeouts, retries, waits
+// for conditions, and errors.
 package apicall
 
 import (
@@ -14,10 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// FieldManager is the field manager of kubeone's writes.
+// FieldManager is the field manager that kubeone uses for its writes.
 const FieldManager = "kubeone"
 
-// RunIDAnnotation is the annotation that names the run that wrote an object.
+// RunIDAnnotation is the annotation with the ID of the run that wrote an object.
 const RunIDAnnotation = "kubeone.k8c.io/run-id"
 
 // Class says what can be done about an error.
@@ -30,7 +30,7 @@ const (
 	Operator  Class = "operator"  // the operator must act first
 )
 
-// Error is a failed operation on the cluster.
+// Error reports a failed operation on the cluster.
 type Error struct {
 	Op    string // what was being done: "drain"
 	Node  string // the node or object; "" if there is none
@@ -49,7 +49,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// UnreachableError reports that no endpoint gave a connection to an API server.
+// UnreachableError reports that no API server could be reached through any endpoint.
 type UnreachableError struct {
 	Endpoints []string // IDs, in the order they were tried
 	Errs      []error  // by endpoint
@@ -67,7 +67,7 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the errors of all endpoints.
 func (e *UnreachableError) Unwrap() []error { return e.Errs }
 
-// Wrap wraps an error with the operation and its class. It returns nil for nil.
+// Wrap returns an *Error with the operation, the node, and the class of err. It returns nil if err is nil.
 func Wrap(op, node string, err error) error {
 	if err == nil {
 		return nil
@@ -75,8 +75,8 @@ func Wrap(op, node string, err error) error {
 	return &Error{Op: op, Node: node, Class: Classify(err), Err: err}
 }
 
-// Classify returns the class of the outermost *Error in the chain, or else derives it from the API status or network
-// error. Any other error is Terminal.
+// Classify returns the class of the outermost *Error in the chain. If there is none, it derives the class from the API
+// status or the network error. Any other error is Terminal. The class of nil is "".
 func Classify(err error) Class {
 	var classed *Error
 	var status apierrors.APIStatus
@@ -95,8 +95,8 @@ func Classify(err error) Class {
 	return classifyNetwork(err)
 }
 
-// classifyStatus treats "forbidden" as transient. The client is an administrator, and only an API server that has just
-// started and not read its RBAC rules yet refuses it.
+// classifyStatus returns the class of an API status. It treats "forbidden" as Transient: the client is an
+// administrator, and only an API server that has just started, and has not read its RBAC rules yet, rejects it.
 func classifyStatus(err error) Class {
 	for _, transient := range []func(error) bool{
 		apierrors.IsConflict, apierrors.IsForbidden, apierrors.IsInternalError, apierrors.IsResourceExpired,
@@ -111,8 +111,8 @@ func classifyStatus(err error) Class {
 	return Terminal
 }
 
-// classifyNetwork returns Terminal if the server is not the one in the kubeconfig, and Transient for other connection
-// errors, since servers restart.
+// classifyNetwork returns Terminal if the server certificate does not match the CA in the kubeconfig. It returns
+// Transient for other connection errors, because servers restart.
 func classifyNetwork(err error) Class {
 	var unreachable *UnreachableError
 	if errors.As(err, &unreachable) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxNamed limits the objects named in a message.
+// maxNamed is the maximum number of names in a message.
 const maxNamed = 5
 
 // JoinNames lists up to maxNamed names for a message. It sorts names in place.

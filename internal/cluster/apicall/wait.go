@@ -18,19 +18,19 @@ import (
 
 // Timeouts and intervals.
 const (
-	PollEvery      = 200 * time.Millisecond // between requests if there is nothing to watch
+	PollEvery      = 200 * time.Millisecond // between requests for what cannot be watched
 	RequestTimeout = 10 * time.Second       // for one request
 	OpTimeout      = 30 * time.Second       // for an operation whose context has no deadline
 	WaitLimit      = 10 * time.Minute       // for a wait whose context has no deadline
 )
 
-// isConnectionLost reports whether a connection ended in the middle, as when an API server restarts.
+// isConnectionLost reports whether a connection was refused or ended early, as when an API server restarts.
 func isConnectionLost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// WithDefaultTimeout adds a deadline to a context without one.
+// WithDefaultTimeout returns the context with this timeout if ctx has no deadline. Otherwise the deadline of ctx stays.
 func WithDefaultTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -38,8 +38,9 @@ func WithDefaultTimeout(ctx context.Context, limit time.Duration) (context.Conte
 	return context.WithTimeout(ctx, limit)
 }
 
-// Retry repeats the call until it succeeds, fails with an error that is not transient, or the context ends. A context
-// without a deadline gets OpTimeout. The error is an *Error with the last failure, not merely "deadline exceeded".
+// Retry repeats the call until it succeeds, fails with an error that is not transient, or the context ends. If ctx has
+// no deadline, the timeout is OpTimeout. The error is an *Error that includes the last failure, not only "deadline
+// exceeded".
 func Retry(ctx context.Context, op, node string, call func(context.Context) error) error {
 	ctx, cancel := WithDefaultTimeout(ctx, OpTimeout)
 	defer cancel()
@@ -53,7 +54,8 @@ func Retry(ctx context.Context, op, node string, call func(context.Context) erro
 
 func isTransient(err error) bool { return Classify(err) == Transient }
 
-// EndedError returns the error of an operation whose context ended, with the last state seen.
+// EndedError returns the error of an operation whose context ended. It is an *Error with the cause and, unless last is
+// empty, the last observed state.
 func EndedError(ctx context.Context, op, node, last string) error {
 	cause := context.Cause(ctx)
 	if last != "" {
@@ -62,14 +64,15 @@ func EndedError(ctx context.Context, op, node, last string) error {
 	return Wrap(op, node, cause)
 }
 
-// source lists and watches objects of one kind. Every typed client is one.
+// source lists and watches objects of one kind. Every typed client implements it.
 type source[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Await watches the named object until check returns true. The text from check is the state in the error at the
-// deadline. An error from check ends the wait. A restart of the API does not.
+// Await watches the named object until check returns true. check also describes the current state, for the error at the
+// deadline. An error from check ends the wait; an API server restart does not. If ctx has no deadline, the timeout is
+// WaitLimit.
 func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], op, name string,
 	check func(O) (bool, string, error)) error {
 	ctx, cancel := WithDefaultTimeout(ctx, WaitLimit)
@@ -85,8 +88,8 @@ func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L
 				state = "it was deleted"
 				return false, nil
 			}
-			ok, now, err := check(o)
-			state = now
+			ok, description, err := check(o)
+			state = description
 			return ok, err
 		})
 		switch {
@@ -105,8 +108,8 @@ func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L
 	}
 }
 
-// Follow lists and then watches objects, and calls visit for each. It returns when visit returns true or an error. If
-// the watch ends first, it returns false and nil.
+// Follow lists and then watches objects, and calls visit for each of them. It returns when visit returns true or an
+// error. If the watch ends first, it returns false and nil, and the caller may call it again.
 func Follow[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions,
 	visit func(o O, deleted bool) (bool, error)) (bool, error) {
 	list, err := from.List(ctx, opts)

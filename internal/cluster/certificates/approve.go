@@ -1,4 +1,4 @@
-// Package certificates approves certificate requests of kubelets.
+// Package certificates approves kubelet certificate requests.
 package certificates
 
 import (
@@ -18,21 +18,21 @@ import (
 	"kubeone/internal/retry"
 )
 
-// Approver approves kubelets' requests for serving certificates, and for the first client certificate, which is a
-// Node's identity.
+// Approver approves kubelet requests for serving certificates and for the first client certificate, which is the
+// identity of a Node.
 type Approver struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Decision is the result for one request of a kubelet.
+// Decision is the result for one kubelet request.
 type Decision struct {
-	Request  string // the CertificateSigningRequest's name
-	Node     string // the node of the certificate; "" if unknown
+	Request  string // name of the CertificateSigningRequest
+	Node     string // node that the certificate is for; "" if unknown
 	Approved bool
 	Reason   string // why it was not approved; "" if it was
 }
 
-// approvedSigners returns the signers whose requests are decided here.
+// approvedSigners returns the signers whose requests this package decides.
 func approvedSigners() []string {
 	return []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName}
 }
@@ -41,9 +41,9 @@ func requestsTo(signer string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "spec.signerName=" + signer}
 }
 
-// ServeApprovals approves existing and new requests that CheckServing or CheckBootstrap allows, within milliseconds. It
-// returns only when the context ends. It may start before the API answers, and survives restarts of the API. It calls
-// tell once for each decision, never concurrently.
+// ServeApprovals approves existing and new requests that pass CheckServing or CheckBootstrap, within milliseconds. It
+// returns only when the context ends. It may be called before the API is available, and continues after the API
+// restarts. It calls tell once for each decision, never concurrently.
 func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
 	r := &reporter{tell: tell, reported: map[string]Decision{}}
 	var all sync.WaitGroup
@@ -53,7 +53,8 @@ func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell fu
 	all.Wait()
 }
 
-// ApprovePending does the same once, for existing requests.
+// ApprovePending decides the existing requests once, like ServeApprovals, and returns. Requests that are already
+// decided are skipped.
 func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell func(Decision)) error {
 	for _, signer := range approvedSigners() {
 		list, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(ctx, requestsTo(signer))
@@ -61,11 +62,11 @@ func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell fu
 			return apicall.Wrap("list certificate requests", "", err)
 		}
 		for i := range list.Items {
-			decision, open, err := c.Decide(ctx, &list.Items[i], expected)
+			decision, handled, err := c.Decide(ctx, &list.Items[i], expected)
 			if err != nil {
 				return err
 			}
-			if open {
+			if handled {
 				tell(decision)
 			}
 		}
@@ -73,7 +74,7 @@ func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell fu
 	return nil
 }
 
-// reporter reports each decision once.
+// reporter calls tell once for each decision. It is safe for concurrent use.
 type reporter struct {
 	mu       sync.Mutex
 	tell     func(Decision)
@@ -92,7 +93,7 @@ func (r *reporter) reportOnce(d Decision) {
 func (c Approver) serveSigner(ctx context.Context, signer string, expected Expected, r *reporter) {
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	for ctx.Err() == nil {
-		// A failure is only retried: callers wait for the node to be ready, not for this.
+		// A failure is retried and not reported, because callers wait for the node to be ready.
 		_, err := apicall.Follow(ctx, requests, requestsTo(signer), func(csr *certificatesv1.CertificateSigningRequest,
 			deleted bool) (bool, error) {
 			if deleted {
@@ -100,8 +101,8 @@ func (c Approver) serveSigner(ctx context.Context, signer string, expected Expec
 			}
 			one, cancel := context.WithTimeout(ctx, apicall.OpTimeout)
 			defer cancel()
-			decision, open, err := c.Decide(one, csr, expected)
-			if err == nil && open {
+			decision, handled, err := c.Decide(one, csr, expected)
+			if err == nil && handled {
 				r.reportOnce(decision)
 			}
 			return false, err
@@ -114,9 +115,11 @@ func (c Approver) serveSigner(ctx context.Context, signer string, expected Expec
 	}
 }
 
-// Decide approves one request if it is allowed. Open is false if it is already decided or of another kind.
+// Decide approves the request if it is allowed. handled is false if the request is already decided, is not a kubelet
+// request that this package decides, or an error prevented the decision. If handled is true and the request is not
+// allowed, d.Reason says why, and the request stays undecided.
 func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
-	expected Expected) (d Decision, open bool, err error) {
+	expected Expected) (d Decision, handled bool, err error) {
 	if len(csr.Status.Conditions) > 0 {
 		return Decision{}, false, nil
 	}
@@ -127,13 +130,13 @@ func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSig
 		d.Node, refusal = CheckServing(csr, expected)
 	case certificatesv1.KubeAPIServerClientKubeletSignerName:
 		if strings.HasPrefix(csr.Spec.Username, nodeUser) {
-			return Decision{}, false, nil // renewals are decided by the controller manager
+			return Decision{}, false, nil // the controller manager decides renewals
 		}
 		d.Node, refusal = jointoken.Issuer(c).NodeOf(ctx, csr.Spec.Username, time.Now())
 		if refusal == nil {
 			refusal = CheckBootstrap(csr, d.Node, expected)
 		}
-		if refusal == nil { // a Node of that name may have been created after the token
+		if refusal == nil { // a Node with that name may have been created after the token
 			refusal = jointoken.Issuer(c).CheckNode(ctx, expected[d.Node])
 		}
 		if apicall.Classify(refusal) == apicall.Transient {
@@ -144,36 +147,37 @@ func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSig
 	}
 	if refusal != nil {
 		d.Reason = refusal.Error()
-		return d, true, nil //nolint:nilerr // the refusal is the decision
+		return d, true, nil //nolint:nilerr // the refusal is part of the decision
 	}
 	d.Approved = true
 	return d, true, c.approveRequest(ctx, csr, d.Node)
 }
 
-// approveRequest approves the request that was checked: its spec is immutable, and the update names its version.
+// approveRequest approves the request that was checked. Another request cannot be approved by mistake: the spec is
+// immutable, and the update contains the resource version.
 func (c Approver) approveRequest(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	node string) error {
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeOneNodeMatches",
-		Message: "the requested identity, names and addresses are this node's", LastUpdateTime: metav1.Now(),
+		Message: "the requested identity, names and addresses belong to this node", LastUpdateTime: metav1.Now(),
 	})
 	return apicall.Retry(ctx, "approve the certificate of", node, func(ctx context.Context) error {
 		requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 		_, err := requests.UpdateApproval(ctx, csr.Name, approved,
 			metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return nil // decided by another approver, or deleted; the kubelet makes a new request if it needs one
+			return nil // another approver decided it, or it was deleted; the kubelet creates a new request if it needs one
 		}
 		return err
 	})
 }
 
-// AutoApprovalBinding is kubeadm's ClusterRoleBinding that lets the controller manager approve the certificate of any
-// Node for any bearer of a join token. `kubeadm init` and `kubeadm upgrade` create it.
+// AutoApprovalBinding is a ClusterRoleBinding from kubeadm. With it, the controller manager approves a client
+// certificate for any Node if the requester has a join token. `kubeadm init` and `kubeadm upgrade` create it.
 const AutoApprovalBinding = "kubeadm:node-autoapprove-bootstrap"
 
-// RemoveAutoApproval deletes AutoApprovalBinding. It returns nil if there is none.
+// RemoveAutoApproval deletes AutoApprovalBinding. It returns nil if the binding does not exist.
 func (c Approver) RemoveAutoApproval(ctx context.Context) error {
 	return apicall.Retry(ctx, "delete ClusterRoleBinding", AutoApprovalBinding, func(ctx context.Context) error {
 		err := c.Kubernetes.RbacV1().ClusterRoleBindings().Delete(ctx, AutoApprovalBinding, metav1.DeleteOptions{})

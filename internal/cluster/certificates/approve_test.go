@@ -21,7 +21,7 @@ import (
 )
 
 // notIts is why a request of cp-1 for the API's name is not approved.
-const notIts = `it asks for the name "api", which the manifest does not give node "cp-1"`
+const notIts = `it requests the name "api", which the manifest does not assign to node "cp-1"`
 
 func named(csr *certificatesv1.CertificateSigningRequest, name string) *certificatesv1.CertificateSigningRequest {
 	csr.Name = name

@@ -14,9 +14,9 @@ import (
 	"kubeone/internal/model/nodename"
 )
 
-// Expected has the names and addresses allowed in the certificates of each host, by node name. The node's own name is
-// allowed unless it is another's (nodename.Names.Holder). The addresses in a Node object do not belong here: they were
-// written by the kubelet that requests the certificate.
+// Expected contains the names and addresses that the certificates of each host may contain, by node name. The node name
+// itself is also allowed, unless it belongs to another host (nodename.Names.Holder). Do not add addresses from Node
+// objects: the kubelet that requests the certificate writes them.
 type Expected map[string]nodename.Claim
 
 // nodeUser and nodeGroup identify a kubelet.
@@ -24,13 +24,13 @@ type Expected map[string]nodename.Claim
 const (
 	nodeUser       = "system:node:"
 	nodeGroup      = "system:nodes"
-	bootstrapGroup = "system:bootstrappers" // identifies a kubelet with a join token
+	bootstrapGroup = "system:bootstrappers" // the group of kubelets that use a join token
 )
 
-// CheckServing checks one request for a kubelet's serving certificate. It returns the node's name, and nil if the
-// request may be approved: the kubelet of an expected node requests, for itself, a server certificate with names and
-// addresses expected of this node only. Otherwise the error is the reason. The caller checks the signer and whether the
-// request is open.
+// CheckServing checks a request for a kubelet serving certificate. It returns the node name, and nil if the request may
+// be approved: the kubelet of an expected node requests a server certificate for itself, and all names and addresses in
+// it are expected for this node. Otherwise the error is the reason. The caller checks the signer and that the request
+// is undecided.
 func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expected) (node string, err error) {
 	if node, err = requestingNode(csr); err != nil {
 		return "", err
@@ -50,16 +50,17 @@ func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expect
 	return node, checkNames(request, node, allowed)
 }
 
-// CheckBootstrap checks one request for a kubelet's first client certificate, which is a Node's identity. It returns
-// nil if the request may be approved: the requester has a join token for this expected node, and requests this node's
-// identity only. Otherwise the error is the reason. The caller checks that the token is the request's and valid.
+// CheckBootstrap checks a request for the first client certificate of a kubelet, which is the identity of a Node. It
+// returns nil if the request may be approved: the requester has a join token for this expected node and requests only
+// the identity of this node. Otherwise the error is the reason. The caller checks that the token is valid and belongs
+// to the requester.
 func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, expected Expected) error {
 	if !slices.Contains(csr.Spec.Groups, bootstrapGroup) {
-		return fmt.Errorf("it was made by %q, which is not the bearer of a join token", csr.Spec.Username)
+		return fmt.Errorf("it was created by %q, which is not a join token user", csr.Spec.Username)
 	}
 	claim, known := expected[node]
 	if !known {
-		return fmt.Errorf("its join token is for node %q, which is not one of the manifest's hosts", node)
+		return fmt.Errorf("its join token is for node %q, which is not a host in the manifest", node)
 	}
 	if err := claim.Check(); err != nil {
 		return err
@@ -69,22 +70,22 @@ func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, 
 		return err
 	}
 	if len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0 {
-		return errors.New("it asks for names or addresses, which a client certificate must not have")
+		return errors.New("it requests names or addresses, which are not allowed in a client certificate")
 	}
 	return nil
 }
 
-// requestingNode returns the node that made the request.
+// requestingNode returns the name of the node whose kubelet created the request. It fails for other users.
 func requestingNode(csr *certificatesv1.CertificateSigningRequest) (string, error) {
 	node, isNode := strings.CutPrefix(csr.Spec.Username, nodeUser)
 	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodeGroup) {
-		return "", fmt.Errorf("it was made by %q, which is not a node", csr.Spec.Username)
+		return "", fmt.Errorf("it was created by %q, which is not a node", csr.Spec.Username)
 	}
 	return node, nil
 }
 
 // ServingNames returns the node that requests a serving certificate, and the requested names and addresses. The error
-// says why no node may have such a certificate.
+// says why such a request cannot be approved for any node.
 func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, names []string, err error) {
 	if node, err = requestingNode(csr); err != nil {
 		return "", nil, err
@@ -97,10 +98,10 @@ func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, n
 	for _, ip := range request.IPAddresses {
 		names = append(names, ip.String())
 	}
-	return node, names, checkNames(request, node, names) // checks all but whose names they are
+	return node, names, checkNames(request, node, names) // checks everything except whether the names belong to the node
 }
 
-// checkRequest parses a request, and checks its usages and that its subject is the node.
+// checkRequest parses the request, and checks its usages and that its subject is the node.
 func checkRequest(csr *certificatesv1.CertificateSigningRequest, use certificatesv1.KeyUsage, node string) (
 	*x509.CertificateRequest, error) {
 	if err := checkUsages(csr.Spec.Usages, use); err != nil {
@@ -113,11 +114,11 @@ func checkRequest(csr *certificatesv1.CertificateSigningRequest, use certificate
 	return request, checkSubject(request, node)
 }
 
-// parseRequest reads a single PEM request and checks that its sender holds the key.
+// parseRequest parses a single PEM request and verifies its signature, which proves that the requester has the key.
 func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
-		return nil, errors.New("it does not hold one PEM certificate request")
+		return nil, errors.New("it is not a single PEM certificate request")
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
@@ -131,13 +132,13 @@ func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 
 func checkUsages(usages []certificatesv1.KeyUsage, use certificatesv1.KeyUsage) error {
 	if !slices.Contains(usages, use) || !slices.Contains(usages, certificatesv1.UsageDigitalSignature) {
-		return fmt.Errorf("it does not ask for the usages digital signature and %s", use)
+		return fmt.Errorf("it does not request the usages digital signature and %s", use)
 	}
 	for _, usage := range usages {
 		switch usage {
 		case use, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment:
 		default:
-			return fmt.Errorf("it asks for the usage %q, which such a certificate must not have", usage)
+			return fmt.Errorf("it requests the usage %q, which is not allowed", usage)
 		}
 	}
 	return nil
@@ -153,13 +154,14 @@ func checkSubject(request *x509.CertificateRequest, node string) error {
 	return nil
 }
 
-// checkNames compares names without regard to case and addresses by value.
+// checkNames checks that all requested names and addresses are allowed. It compares names case-insensitively and
+// addresses by value.
 func checkNames(request *x509.CertificateRequest, node string, allowed []string) error {
 	if len(request.EmailAddresses)+len(request.URIs) > 0 {
-		return errors.New("it asks for e-mail addresses or URIs, which a serving certificate must not have")
+		return errors.New("it requests e-mail addresses or URIs, which are not allowed in a serving certificate")
 	}
 	if len(request.DNSNames)+len(request.IPAddresses) == 0 {
-		return errors.New("it asks for no name and no address")
+		return errors.New("it does not request any name or address")
 	}
 	names, addresses := map[string]bool{}, map[netip.Addr]bool{}
 	for _, one := range allowed {
@@ -171,13 +173,13 @@ func checkNames(request *x509.CertificateRequest, node string, allowed []string)
 	}
 	for _, name := range request.DNSNames {
 		if !names[strings.ToLower(name)] {
-			return fmt.Errorf("it asks for the name %q, which the manifest does not give node %q", name, node)
+			return fmt.Errorf("it requests the name %q, which the manifest does not assign to node %q", name, node)
 		}
 	}
 	for _, raw := range request.IPAddresses {
 		ip, ok := netip.AddrFromSlice(raw)
 		if !ok || !addresses[ip.Unmap()] {
-			return fmt.Errorf("it asks for the address %s, which the manifest does not give node %q", raw, node)
+			return fmt.Errorf("it requests the address %s, which the manifest does not assign to node %q", raw, node)
 		}
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Cordon marks a node unschedulable. A mark becomes an annotation in the same write, so that Uncordon recognizes
-// kubeone's cordons. A node that is already cordoned stays unchanged.
+// Cordon marks a node as unschedulable. Unless mark is empty, the same write stores it in an annotation, so that
+// Uncordon recognizes the nodes that kubeone cordoned. A node that is already cordoned stays unchanged.
 func (c Drainer) Cordon(ctx context.Context, node, mark string) error {
 	return c.patchNode(ctx, "cordon node", node, func(n *corev1.Node) map[string]any {
 		if n.Spec.Unschedulable {
@@ -32,28 +32,28 @@ func (c Drainer) Cordon(ctx context.Context, node, mark string) error {
 	})
 }
 
-// cordonWithinLimit cordons the node unless runs have MaxUnavailable workers cordoned, which is a *FullError of class
-// Transient. It checks again afterwards, since another run may do the same at the same moment; both then give way and
-// try again. A node that is already cordoned stays so.
+// cordonWithinLimit cordons the node unless kubeone runs have already cordoned MaxUnavailable workers. In that case it
+// returns a *FullError of class Transient. It checks the limit again after cordoning: if two runs cordon at the same
+// time, both uncordon and try again. A node that is already cordoned stays cordoned.
 func (c Drainer) cordonWithinLimit(ctx context.Context, node string, opts Options) error {
 	if opts.MaxUnavailable == 0 {
 		return c.Cordon(ctx, node, opts.Mark)
 	}
-	out, err := c.cordonedWorkers(ctx)
+	cordoned, err := c.cordonedWorkers(ctx)
 	switch {
 	case err != nil:
 		return err
-	case slices.Contains(out, node):
+	case slices.Contains(cordoned, node):
 		return c.Cordon(ctx, node, opts.Mark)
-	case len(out) >= opts.MaxUnavailable:
-		return newFullError(node, out, opts)
+	case len(cordoned) >= opts.MaxUnavailable:
+		return newFullError(node, cordoned, opts)
 	}
 	if err := c.Cordon(ctx, node, opts.Mark); err != nil {
 		return err
 	}
-	out, err = c.cordonedWorkers(ctx)
-	if err == nil && len(out) > opts.MaxUnavailable {
-		err = newFullError(node, slices.DeleteFunc(out, func(name string) bool { return name == node }), opts)
+	cordoned, err = c.cordonedWorkers(ctx)
+	if err == nil && len(cordoned) > opts.MaxUnavailable {
+		err = newFullError(node, slices.DeleteFunc(cordoned, func(name string) bool { return name == node }), opts)
 	}
 	if err != nil {
 		return errors.Join(err, c.Uncordon(ctx, node))
@@ -61,7 +61,7 @@ func (c Drainer) cordonWithinLimit(ctx context.Context, node string, opts Option
 	return nil
 }
 
-// cordonedWorkers returns the workers that kubeone's runs have cordoned, sorted.
+// cordonedWorkers returns the names of the workers that kubeone runs have cordoned, sorted.
 func (c Drainer) cordonedWorkers(ctx context.Context) ([]string, error) {
 	var out []string
 	err := apicall.Retry(ctx, "list the nodes", "", func(ctx context.Context) error {
@@ -82,15 +82,15 @@ func (c Drainer) cordonedWorkers(ctx context.Context) ([]string, error) {
 	return out, err
 }
 
-// FullError reports that runs have MaxUnavailable workers out of service.
+// FullError reports that the maximum number of workers is already out of service.
 type FullError struct {
-	Others         []string // names of Nodes, sorted
+	Others         []string // names of the workers that are out of service, sorted
 	MaxUnavailable int
 }
 
 // Error names the workers.
 func (e *FullError) Error() string {
-	return fmt.Sprintf("no more workers may be out of service (upgrade.maxUnavailable is %d): %s",
+	return fmt.Sprintf("upgrade.maxUnavailable is %d, and these workers are already out of service: %s",
 		e.MaxUnavailable, strings.Join(e.Others, ", "))
 }
 
@@ -100,7 +100,7 @@ func newFullError(node string, others []string, opts Options) error {
 	}
 }
 
-// Uncordon makes a node schedulable that a run of kubeone has cordoned. Any other node stays unchanged.
+// Uncordon makes a node schedulable again if a kubeone run cordoned it. Any other node stays unchanged.
 func (c Drainer) Uncordon(ctx context.Context, node string) error {
 	return c.patchNode(ctx, "uncordon node", node, func(n *corev1.Node) map[string]any {
 		if n.Annotations[observed.CordonAnnotation] == "" {
@@ -117,8 +117,8 @@ func uncordonPatch() map[string]any {
 	}
 }
 
-// patchNode applies the merge patch that change returns for the current node; nil changes nothing. On a conflict it
-// starts again.
+// patchNode calls change with the current node and applies the merge patch that it returns; nil changes nothing. After
+// a conflict it starts again.
 func (c Drainer) patchNode(ctx context.Context, op, node string, change func(*corev1.Node) map[string]any) error {
 	return apicall.Retry(ctx, op, node, func(ctx context.Context) error {
 		have, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})

@@ -27,8 +27,8 @@ import (
 
 const (
 	drainTimeout     = 5 * time.Minute
-	evictRetryDelay  = time.Second // after a disruption budget refused
-	terminatingLimit = 60          // seconds to wait for a terminating pod on a silent node
+	evictRetryDelay  = time.Second // after a disruption budget rejected an eviction
+	terminatingLimit = 60          // seconds to wait for a terminating pod on a node that is not Ready
 )
 
 // Drainer drains nodes.
@@ -38,36 +38,36 @@ type Drainer struct {
 
 // Options configure a drain.
 type Options struct {
-	// Timeout is for the whole drain; 0 means five minutes. The context's deadline applies too.
+	// Timeout applies to the whole drain; 0 means five minutes. The deadline of the context also applies.
 	Timeout time.Duration
-	// Mark is written to the node with the cordon, unless the node is already cordoned. Uncordon only changes marked
-	// nodes. "" is no mark.
+	// Mark is stored on the node when it is cordoned, unless it is already cordoned. Uncordon changes only marked nodes.
+	// "" stores no mark.
 	Mark string
 	// Force deletes the pods that remain after Timeout, regardless of disruption budgets.
 	Force bool
-	// MaxUnavailable is how many workers, including this one, runs may have cordoned at a time; 0 is no limit. The
-	// drain waits until it may begin.
+	// MaxUnavailable is the maximum number of workers, including this one, that kubeone runs may have cordoned at the same
+	// time; 0 means no limit. The drain waits until cordoning the node stays within the limit.
 	MaxUnavailable int
-	// Grace is the termination grace period of pods in seconds; nil is each pod's own.
+	// Grace is the termination grace period of pods in seconds; nil uses the grace period of each pod.
 	Grace *int
 	// Full is called once if Drain must wait for other workers. Nil disables the callback.
 	Full func(*FullError)
-	// Evicted is called for each pod that has left, with "namespace/name". Nil disables the callback.
+	// Evicted is called with "namespace/name" for each pod that is no longer on the node. Nil disables the callback.
 	Evicted func(pod string)
 }
 
-// BlockedPod is a pod that remains after a drain.
+// BlockedPod is a pod that is still on the node after a drain.
 type BlockedPod struct {
 	Pod    string // namespace/name
 	Reason string
 }
 
-// BlockedError reports the pods that blocked a drain. The node stays cordoned. An operator may have to act; another
-// drain resumes where this one ended.
+// BlockedError reports the pods that blocked a drain. The node stays cordoned. An operator may have to act; the next
+// drain continues from there.
 type BlockedError struct {
 	Node string
 	Pods []BlockedPod // sorted by name
-	Err  error        // what ended the drain
+	Err  error        // why the drain ended
 }
 
 // Error names the pods and the reasons.
@@ -76,24 +76,24 @@ func (e *BlockedError) Error() string {
 	for i, p := range e.Pods {
 		parts[i] = p.Pod + " (" + p.Reason + ")"
 	}
-	return fmt.Sprintf("%d pods did not leave: %s", len(e.Pods), strings.Join(parts, ", "))
+	return fmt.Sprintf("%d pods were not evicted: %s", len(e.Pods), strings.Join(parts, ", "))
 }
 
-// Unwrap returns what ended the drain.
+// Unwrap returns why the drain ended.
 func (e *BlockedError) Unwrap() error { return e.Err }
 
-// progress is the state of a drain. The zero value begins one.
+// progress is the state of a drain. The zero value starts a new drain.
 type progress struct {
 	started   time.Time // when the node was cordoned
-	deleting  time.Time // when evictions gave way to deletions
-	notReady  bool      // the node is not Ready, so no kubelet ends its pods
-	remaining []podRef  // after the last pass, sorted
+	deleting  time.Time // when deletions replaced evictions
+	notReady  bool      // the node is not Ready, so no kubelet stops its pods
+	remaining []podRef  // pods on the node after the last pass, sorted
 }
 
-// podRef is one pod.
+// podRef identifies a pod.
 type podRef struct {
 	namespace, name string
-	uid             types.UID // distinguishes pods of the same name
+	uid             types.UID // distinguishes pods with the same name
 }
 
 // String returns "namespace/name".
@@ -104,13 +104,13 @@ func Limit(timeout time.Duration) time.Duration {
 	return 2*cmp.Or(timeout, drainTimeout) + apicall.RequestTimeout
 }
 
-// Drain cordons a node, evicts its pods, respecting disruption budgets, and waits until they have left. Pods of
-// DaemonSets and static pods stay. Pods without a controller and the content of emptyDir volumes are lost. A node that
-// does not exist counts as drained. Drain does not wait long for pods on a node that is not Ready, since no kubelet
-// ends them.
+// Drain cordons a node, evicts its pods while respecting disruption budgets, and waits until they are deleted. Pods of
+// DaemonSets and static pods stay. Pods without a controller and the contents of emptyDir volumes are lost. A node that
+// does not exist counts as drained. Drain waits only briefly for pods on a node that is not Ready, because no kubelet
+// stops them.
 //
-// If time runs out, or a budget can never allow an eviction, the error is of class Operator and wraps a *BlockedError.
-// In the second case the node is not cordoned.
+// If the timeout ends, or a budget can never allow an eviction, the error is of class Operator and wraps a
+// *BlockedError. In the second case the node is not cordoned.
 func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
 	limited, cancel := context.WithTimeout(ctx, Limit(opts.Timeout))
@@ -132,7 +132,8 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	}
 }
 
-// reportFull calls Full for a *FullError, and returns the callback for the next time: nil after a call.
+// reportFull calls Full if err is a *FullError. It returns the callback for the next error: nil after a call, so that
+// Full is called only once.
 func (o Options) reportFull(err error) func(*FullError) {
 	if full := (*FullError)(nil); o.Full != nil && errors.As(err, &full) {
 		o.Full(full)
@@ -141,27 +142,29 @@ func (o Options) reportFull(err error) func(*FullError) {
 	return o.Full
 }
 
-// deadlineError returns the error of a drain whose context ended before its timeout.
-func (c Drainer) deadlineError(ctx, limited context.Context, node string, left []podRef, last error) error {
+// deadlineError returns the error of a drain whose context ended before its timeout. If pods remain and the context was
+// not canceled, the error wraps a *BlockedError.
+func (c Drainer) deadlineError(ctx, limited context.Context, node string, remaining []podRef, last error) error {
 	cause := context.Cause(limited)
-	if len(left) == 0 || ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+	if len(remaining) == 0 || ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return apicall.Wrap("drain node", node, errors.Join(cause, last))
 	}
 	e := &BlockedError{Node: node, Err: cause}
-	for _, p := range left {
+	for _, p := range remaining {
 		e.Pods = append(e.Pods, BlockedPod{Pod: p.String(), Reason: "not evicted in time"})
 	}
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// makePass does one pass without waiting. The first pass cordons the node; every pass evicts pods that are not leaving
-// yet. Done is true if no pod is left, or with an error if the drain has failed. The error wraps a *BlockedError if
-// time has run out or a budget can never allow an eviction. A Transient error without done concerns this pass only.
+// makePass does one pass of the drain without waiting. The first pass cordons the node; every pass evicts the pods that
+// are not terminating yet. Done is true if no pod remains, or with an error if the drain has failed. The error wraps a
+// *BlockedError if the timeout has ended or a budget can never allow an eviction. If done is false, a Transient error
+// affects only this pass.
 func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Options) (done bool, err error) {
 	if p.started.IsZero() {
-		gone, err := c.beginDrain(ctx, node, p, opts)
-		if gone || err != nil {
-			return gone || apicall.Classify(err) != apicall.Transient, err
+		missing, err := c.beginDrain(ctx, node, p, opts)
+		if missing || err != nil {
+			return missing || apicall.Classify(err) != apicall.Transient, err
 		}
 	}
 	helper := c.newHelper(ctx, opts, p.notReady)
@@ -183,8 +186,9 @@ func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Op
 	return false, apicall.Wrap("evict the pods of", node, evictPods(helper, pods, !p.deleting.IsZero()))
 }
 
-// beginDrain cordons the node unless it does not exist, or a pod would never leave.
-func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts Options) (gone bool, err error) {
+// beginDrain cordons the node. Missing is true if the node does not exist. It returns a *BlockedError, and does not
+// cordon the node, if a disruption budget never allows an eviction and Force is false.
+func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts Options) (missing bool, err error) {
 	p.notReady = c.isNodeNotReady(ctx, node)
 	if !opts.Force {
 		if stuck := c.stuckPods(ctx, c.newHelper(ctx, opts, p.notReady), node); len(stuck) > 0 {
@@ -206,23 +210,23 @@ func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts 
 	return false, nil
 }
 
-// noteRemaining records the remaining pods and calls gone for each pod that has left.
-func (p *progress) noteRemaining(pods []corev1.Pod, gone func(string)) {
+// noteRemaining records the pods that remain and calls evicted for each pod that has disappeared since the last pass.
+func (p *progress) noteRemaining(pods []corev1.Pod, evicted func(string)) {
 	now := make([]podRef, 0, len(pods))
 	for _, pod := range pods {
 		now = append(now, podRef{pod.Namespace, pod.Name, pod.UID})
 	}
 	slices.SortFunc(now, func(a, b podRef) int { return strings.Compare(a.String(), b.String()) })
 	for _, was := range p.remaining {
-		if gone != nil && !slices.Contains(now, was) {
-			gone(was.String())
+		if evicted != nil && !slices.Contains(now, was) {
+			evicted(was.String())
 		}
 	}
 	p.remaining = now
 }
 
-// evictPods evicts or deletes every pod that is not leaving. A disruption budget that refuses now may allow it at the
-// next pass.
+// evictPods evicts or deletes every pod that is not terminating. It ignores evictions that a disruption budget rejects,
+// because the next pass tries them again.
 func evictPods(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 	var failures []error
 	for _, p := range pods {
@@ -235,15 +239,15 @@ func evictPods(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 		} else {
 			err = helper.EvictPod(p, policyv1.SchemeGroupVersion)
 		}
-		ending := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !ending {
+		terminating := apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) && !terminating {
 			failures = append(failures, fmt.Errorf("%s/%s: %w", p.Namespace, p.Name, err))
 		}
 	}
 	if len(failures) == 0 {
 		return nil
 	}
-	// retrying is harmless, and the drain's timeout ends it
+	// The class is Transient because retries are harmless, and the timeout of the drain ends them.
 	return &apicall.Error{Op: "evict", Class: apicall.Transient, Err: errors.Join(failures...)}
 }
 
@@ -252,7 +256,7 @@ var (
 	errTimedOut     = errors.New("the drain timed out")
 )
 
-// isNodeNotReady reports whether a node is known not to be Ready.
+// isNodeNotReady reports whether the node is known not to be Ready. It returns false if the node cannot be read.
 func (c Drainer) isNodeNotReady(ctx context.Context, node string) bool {
 	n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -262,22 +266,22 @@ func (c Drainer) isNodeNotReady(ctx context.Context, node string) bool {
 	return err == nil && !ready
 }
 
-func (c Drainer) newHelper(ctx context.Context, opts Options, silent bool) *drain.Helper {
-	grace, dying := -1, 0
+func (c Drainer) newHelper(ctx context.Context, opts Options, notReady bool) *drain.Helper {
+	grace, waitSeconds := -1, 0
 	if opts.Grace != nil {
 		grace = *opts.Grace
 	}
-	if silent {
-		dying = terminatingLimit
+	if notReady {
+		waitSeconds = terminatingLimit
 	}
 	return &drain.Helper{
 		Ctx: ctx, Client: c.Kubernetes, Force: true, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
 		GracePeriodSeconds:              grace,
-		SkipWaitForDeleteTimeoutSeconds: dying, Out: io.Discard, ErrOut: io.Discard,
+		SkipWaitForDeleteTimeoutSeconds: waitSeconds, Out: io.Discard, ErrOut: io.Discard,
 	}
 }
 
-// timeoutError returns the error of a drain that timed out, with the reason for each pod.
+// timeoutError returns the error of a drain whose timeout ended, with the reason for each pod that remains.
 func (c Drainer) timeoutError(ctx context.Context, node string, pods []corev1.Pod) error {
 	budgets := c.listBudgets(ctx)
 	e := &BlockedError{Node: node, Err: errTimedOut}
@@ -288,7 +292,7 @@ func (c Drainer) timeoutError(ctx context.Context, node string, pods []corev1.Po
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// stuckPods returns the pods whose budget never allows an eviction.
+// stuckPods returns the pods that cannot be evicted because their disruption budget never allows it.
 func (c Drainer) stuckPods(ctx context.Context, helper *drain.Helper, node string) []BlockedPod {
 	list, errs := helper.GetPodsForDeletion(node)
 	if len(errs) > 0 {
@@ -310,8 +314,8 @@ func (c Drainer) stuckPods(ctx context.Context, helper *drain.Helper, node strin
 	return out
 }
 
-// NeverAllows reports whether a budget requires all its pods and all are healthy, so that waiting does not help. A
-// budget that only allows no disruption now may be in use by another drain.
+// NeverAllows reports whether a budget requires all of its pods and all of them are healthy, so that waiting does not
+// help. It returns false for a budget that allows no disruption only at the moment: another drain may be using it.
 func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
 	s := b.Status
 	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods &&
@@ -319,11 +323,11 @@ func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
 }
 
 func neverAllowsReason(b *policyv1.PodDisruptionBudget) string {
-	return fmt.Sprintf("PodDisruptionBudget %s wants %d of %d pods, so it never allows a disruption", b.Name,
+	return fmt.Sprintf("PodDisruptionBudget %s requires %d of %d pods, so it never allows a disruption", b.Name,
 		b.Status.DesiredHealthy, b.Status.ExpectedPods)
 }
 
-// listBudgets returns all disruption budgets, and none if they cannot be read.
+// listBudgets returns all disruption budgets. It returns none if they cannot be read.
 func (c Drainer) listBudgets(ctx context.Context) []policyv1.PodDisruptionBudget {
 	list, err := c.Kubernetes.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -332,7 +336,7 @@ func (c Drainer) listBudgets(ctx context.Context) []policyv1.PodDisruptionBudget
 	return list.Items
 }
 
-// coveringBudgets returns the budgets that select a pod.
+// coveringBudgets returns the budgets whose selector matches the pod.
 func coveringBudgets(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []policyv1.PodDisruptionBudget {
 	var out []policyv1.PodDisruptionBudget
 	for _, budget := range budgets {
@@ -344,7 +348,7 @@ func coveringBudgets(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []
 	return out
 }
 
-// blockReason returns why a pod remains.
+// blockReason returns why the pod is still on the node.
 func blockReason(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if pod.DeletionTimestamp != nil {
 		return "still terminating"

@@ -242,7 +242,7 @@ func TestADrainBeginsWhenThereIsRoom(t *testing.T) {
 		if took := time.Since(began); err != nil || !cordoned(t, c) || took < 10*time.Second || took > 12*time.Second {
 			t.Errorf("after %s: %v, cordoned %v", took, err, cordoned(t, c))
 		}
-		want := []string{"no more workers may be out of service (upgrade.maxUnavailable is 2): w-2, w-3"}
+		want := []string{"upgrade.maxUnavailable is 2, and these workers are already out of service: w-2, w-3"}
 		if diff := cmp.Diff(want, told); diff != "" {
 			t.Error(diff)
 		}

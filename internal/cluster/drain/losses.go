@@ -12,13 +12,13 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// Losses has what drains of the cluster's nodes would lose.
+// Losses contains what would be lost if nodes of the cluster were drained.
 type Losses struct {
-	bare, local map[string][]string // by node: pods without a controller, and pods with local data
-	stuck       []string            // budgets that never allow an eviction, one sentence each
+	bare, local map[string][]string // pods without a controller and pods with local data, by node
+	stuck       []string            // one sentence for each budget that never allows an eviction
 }
 
-// Notes returns what a drain of these nodes would lose, and which budgets would block it, one sentence each.
+// Notes describes what a drain of these nodes would lose, and which budgets would block it, in one sentence each.
 func (l Losses) Notes(nodes []string) []string {
 	var bare, local []string
 	for _, n := range nodes {
@@ -28,15 +28,15 @@ func (l Losses) Notes(nodes []string) []string {
 	slices.Sort(local)
 	var out []string
 	if len(bare) > 0 {
-		out = append(out, "pods without a controller are deleted for good by the drain: "+apicall.JoinNames(bare))
+		out = append(out, "the drain permanently deletes pods without a controller: "+apicall.JoinNames(bare))
 	}
 	if len(local) > 0 {
-		out = append(out, "pods lose the content of their emptyDir volumes when they move: "+apicall.JoinNames(local))
+		out = append(out, "evicted pods lose the contents of their emptyDir volumes: "+apicall.JoinNames(local))
 	}
 	return append(out, l.stuck...)
 }
 
-// DrainLosses finds what drains would lose. It returns partial results together with an error.
+// DrainLosses returns what drains of all nodes would lose. If it returns an error, the results are partial.
 func (c Drainer) DrainLosses(ctx context.Context) (Losses, error) {
 	losses, err := c.podsAtRisk(ctx)
 	var err2 error
@@ -44,7 +44,7 @@ func (c Drainer) DrainLosses(ctx context.Context) (Losses, error) {
 	return losses, errors.Join(err, err2)
 }
 
-// podsAtRisk returns the pods that a drain deletes for good, and those that lose local data.
+// podsAtRisk returns the pods that a drain deletes permanently, and those that lose local data.
 func (c Drainer) podsAtRisk(ctx context.Context) (Losses, error) {
 	var pods *corev1.PodList
 	err := apicall.Retry(ctx, "list pods", "", func(ctx context.Context) (err error) {

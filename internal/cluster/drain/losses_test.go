@@ -34,9 +34,9 @@ func TestWhatADrainLoses(t *testing.T) {
 	losses, err := c.DrainLosses(t.Context())
 	got := losses.Notes([]string{"cp-1"})
 	want := []string{
-		"pods without a controller are deleted for good by the drain: default/bare",
-		"pods lose the content of their emptyDir volumes when they move: default/cache",
-		"default: PodDisruptionBudget strict wants 2 of 2 pods, so it never allows a disruption; a " +
+		"the drain permanently deletes pods without a controller: default/bare",
+		"evicted pods lose the contents of their emptyDir volumes: default/cache",
+		"default: PodDisruptionBudget strict requires 2 of 2 pods, so it never allows a disruption; a " +
 			"drain will stop there",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -1,5 +1,5 @@
-// Package jointoken creates and revokes bootstrap tokens for joining hosts. Each token is for one Node: package
-// certificates approves no other Node's certificate for it.
+// Package jointoken creates and revokes the bootstrap tokens that hosts join with. Each token is bound to one Node:
+// package certificates does not approve a certificate for any other Node with it.
 package jointoken
 
 import (
@@ -22,7 +22,7 @@ import (
 // MaxTTL is the maximum lifetime of a join token.
 const MaxTTL = 15 * time.Minute
 
-// Author followed by the run's ID is the description of a run's join tokens.
+// Author, followed by the run ID, is the description of the join tokens of a run.
 const Author = "kubeone: join token of run "
 
 // Issuer creates and revokes tokens in a cluster.
@@ -35,39 +35,39 @@ const (
 	idLength     = 6
 	secretLength = 16
 	alphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
-	group        = "system:bootstrappers:kubeadm:default-node-token" // the group of kubeadm's RBAC rules
+	group        = "system:bootstrappers:kubeadm:default-node-token" // the group in the RBAC rules of kubeadm
 	prefix       = "bootstrap-token-"
 	description  = "description"
 	expiration   = "expiration"
-	user         = "system:bootstrap:" // followed by the token's ID: the user name of its bearer
+	user         = "system:bootstrap:" // user name of a client with the token, followed by the token ID
 )
 
-// NodeAnnotation on a token's Secret names the only Node that may join with it.
+// NodeAnnotation on the Secret of a token contains the name of the only Node that may join with it.
 const NodeAnnotation = "kubeone.k8c.io/join-token-for"
 
-// New returns a random bootstrap token, such as "abcdef.0123456789abcdef", and its ID. The token is secret, the ID is
-// not. It does no I/O.
+// New returns a random bootstrap token, such as "abcdef.0123456789abcdef", and its ID. The token is secret; the ID is
+// not. New does no I/O.
 func New() (token, id string) {
 	id = randomText(idLength)
 	return id + "." + randomText(secretLength), id
 }
 
-// randomText returns n uniformly random characters of the token's alphabet.
+// randomText returns n characters, chosen uniformly at random from the alphabet.
 func randomText(n int) string {
-	const fair = 256 / len(alphabet) * len(alphabet) // greater bytes would favour the first letters
+	const limit = 256 / len(alphabet) * len(alphabet) // greater bytes would favor the first letters
 	var text strings.Builder
 	for one := make([]byte, 1); text.Len() < n; {
 		_, _ = rand.Read(one) // never fails: it would crash the program instead
-		if int(one[0]) < fair {
+		if int(one[0]) < limit {
 			text.WriteByte(alphabet[int(one[0])%len(alphabet)])
 		}
 	}
 	return text.String()
 }
 
-// CreateJoinToken creates a bootstrap token for the claim's Node. The ttl is at most MaxTTL. It fails if the host must
-// not be that Node, because the name or an existing Node belongs to another. The token is secret, its ID is not. The
-// description has the run's ID.
+// CreateJoinToken creates a bootstrap token for the Node in the claim. The ttl is at most MaxTTL. It fails if the host
+// must not become that Node, because the name or an existing Node belongs to another host. The token is secret; its ID
+// is not. The token description contains the run ID.
 func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodename.Claim, ttl time.Duration) (
 	token, id string, err error) {
 	if err := claim.Check(); err != nil {
@@ -87,7 +87,7 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodenam
 	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
 		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret,
 			metav1.CreateOptions{FieldManager: apicall.FieldManager})
-		if apierrors.IsAlreadyExists(err) { // created by an attempt whose answer was lost: the name is random
+		if apierrors.IsAlreadyExists(err) { // an earlier attempt created it but its answer was lost: the name is random, so it is this token
 			return nil
 		}
 		return err
@@ -98,8 +98,8 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodenam
 	return token, id, nil
 }
 
-// CheckNode returns an error if a Node of the claim's name exists and belongs to another host. If the API does not
-// answer, the error is transient.
+// CheckNode returns an error if a Node with the name in the claim exists and belongs to another host. If the API does
+// not answer, the error is Transient.
 func (c Issuer) CheckNode(ctx context.Context, claim nodename.Claim) error {
 	n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, claim.Node, metav1.GetOptions{})
 	switch {
@@ -133,12 +133,12 @@ func newTokenSecret(token, runID, node string, expires time.Time) *corev1.Secret
 	}
 }
 
-// NodeOf returns the Node of the join token whose bearer has that user name. It fails if the token does not exist, has
-// expired, or is not for a single Node, such as a token of `kubeadm token create`.
+// NodeOf returns the Node that may join with the token of this user. It fails if the token does not exist, has expired,
+// or is not bound to a Node, such as a token from `kubeadm token create`.
 func (c Issuer) NodeOf(ctx context.Context, username string, now time.Time) (node string, err error) {
 	id, ok := strings.CutPrefix(username, user)
 	if !ok || len(id) != idLength || strings.Trim(id, alphabet) != "" {
-		return "", fmt.Errorf("it was made by %q, which is not the bearer of a join token", username)
+		return "", fmt.Errorf("it was created by %q, which is not a join token user", username)
 	}
 	secret, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, prefix+id, metav1.GetOptions{})
 	switch {
@@ -147,7 +147,7 @@ func (c Issuer) NodeOf(ctx context.Context, username string, now time.Time) (nod
 	case err != nil:
 		return "", apicall.Wrap("read join token", id, err)
 	case secret.Type != corev1.SecretTypeBootstrapToken || secret.Annotations[NodeAnnotation] == "":
-		return "", fmt.Errorf("its join token %s is not for a single Node: kubeone did not make it", id)
+		return "", fmt.Errorf("its join token %s is not bound to a Node, so kubeone did not create it", id)
 	}
 	expires, err := time.Parse(time.RFC3339, string(secret.Data[expiration]))
 	if err != nil || !now.Before(expires) {
@@ -156,7 +156,7 @@ func (c Issuer) NodeOf(ctx context.Context, username string, now time.Time) (nod
 	return secret.Annotations[NodeAnnotation], nil
 }
 
-// RevokeJoinToken deletes a token. It returns nil if there is none.
+// RevokeJoinToken deletes a token. It returns nil if the token does not exist.
 func (c Issuer) RevokeJoinToken(ctx context.Context, id string) error {
 	return apicall.Retry(ctx, "revoke join token", id, func(ctx context.Context) error {
 		err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, prefix+id, metav1.DeleteOptions{})
@@ -167,8 +167,8 @@ func (c Issuer) RevokeJoinToken(ctx context.Context, id string) error {
 	})
 }
 
-// RevokeJoinTokens deletes all join tokens of the run. Other runs may be joining workers at the same time, so their
-// tokens stay. Tokens of killed runs expire.
+// RevokeJoinTokens deletes the join tokens of this run. Tokens of other runs stay, because those runs may be joining
+// workers at the same time. Tokens of killed runs expire.
 func (c Issuer) RevokeJoinTokens(ctx context.Context, runID string) error {
 	var secrets *corev1.SecretList
 	err := apicall.Retry(ctx, "list join tokens", "", func(ctx context.Context) (err error) {

@@ -173,10 +173,10 @@ func TestATokenIsForItsNodeUntilItExpiresOrIsRevoked(t *testing.T) {
 		"system:bootstrap:dddddd":  "not for a single Node",
 		"system:bootstrap:eeeeee":  "expired",
 		"system:bootstrap:ffffff":  "revoked",
-		"system:bootstrap:../aaaa": "not the bearer of a join token",
-		"system:bootstrap:aaaaaaa": "not the bearer of a join token",
-		"system:node:worker-1":     "not the bearer of a join token",
-		"":                         "not the bearer of a join token",
+		"system:bootstrap:../aaaa": "not a join token user",
+		"system:bootstrap:aaaaaaa": "not a join token user",
+		"system:node:worker-1":     "not a join token user",
+		"":                         "not a join token user",
 	} {
 		node, err := c.NodeOf(t.Context(), user, now)
 		if want == "" && (err != nil || node != "worker-1") || want != "" && (err == nil || node != "" ||

@@ -1,7 +1,8 @@
 // Package live compares the objects in a cluster with their desired state.
 //
-// Objects that kubeone applied are compared with a dry run of the same server-side apply. For objects of other
-// programs, such as kubeadm, a pure function returns the fields that differ. Fields of other managers are ignored.
+// It compares objects that kubeone applied with the result of a dry run of the same server-side apply. For objects of
+// other programs, such as kubeadm, a pure function returns the fields that differ. Fields that belong to other managers
+// are ignored.
 package live
 
 import (
@@ -23,38 +24,39 @@ import (
 
 // Component is a part of the cluster with the desired state of its objects.
 type Component struct {
-	Name    string                      // of an addon, or of a component from kubeadm
+	Name    string                      // name of an addon or of a kubeadm component
 	Applied []unstructured.Unstructured // as passed to server-side apply
 	Checks  []Check
 }
 
-// Check is an object of another program, and its requirements.
+// Check describes an object of another program and its required state.
 type Check struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	// Settings says that kubeone sets the differing fields. Otherwise the other program applies the object again. With
-	// Settings, a missing object is no difference, as another check reports it.
+	// Settings says that kubeone sets the fields that differ. Otherwise the other program applies the object again. If
+	// Settings is true, a missing object is not a difference, because another check reports it.
 	Settings bool
-	// Differs returns the names of the fields that differ. Nil only requires that the object exists.
-	Differs func(getLive map[string]any) []string
-	// Texts returns the compared part of a live object, now and after the settings are set. Nil is not known
-	// beforehand.
-	Texts func(getLive map[string]any) (is, will string)
+	// Differs returns the paths of the fields that differ. If it is nil, the object only has to exist.
+	Differs func(object map[string]any) []string
+	// Texts returns the compared part of a live object as text, before and after the settings are set. It is nil if the
+	// change cannot be shown in advance.
+	Texts func(object map[string]any) (current, planned string)
 }
 
 const (
 	maxParallel   = 8  // objects compared in parallel
-	maxFields     = 8  // fields named of one object
-	maxPathLength = 96 // bytes of a field's path
+	maxFields     = 8  // fields reported for one object
+	maxPathLength = 96 // maximum length of a field path in bytes
 )
 
-// isTransient reports whether a comparison failed because the API was slow or busy. A webhook that denies or does not
-// answer may do so forever, and is not transient.
+// isTransient reports whether a comparison failed because the API was slow or busy. An admission webhook that denies
+// the request or does not answer may do so permanently, so such an error is not transient.
 func isTransient(err error) bool {
 	return apicall.Classify(err) == apicall.Transient && !apierrors.IsForbidden(err) && !apierrors.IsInternalError(err)
 }
 
-// Compare compares a component's objects without changing them. If some cannot be compared, Problem says why.
+// Compare compares the objects of a component with their desired state, without changing them. If some objects cannot
+// be compared, Problem says why.
 func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparison {
 	applied := make([]*observed.Difference, len(c.Applied))
 	checked := make([]*observed.Difference, len(c.Checks))
@@ -93,7 +95,7 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 	return out
 }
 
-// compareApplied returns what applying the object again would change; nil is nothing.
+// compareApplied returns what would change if the object were applied again; nil means no change.
 func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstructured) (*observed.Difference, error) {
 	before, after, err := a.Preview(ctx, o)
 	if err != nil {
@@ -107,18 +109,18 @@ func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstruc
 	return newDifference(ssa.Describe(o), fields), nil
 }
 
-// compareLive returns how the object differs from its requirements; nil is nothing.
+// compareLive returns how the live object differs from its required state; nil means no difference.
 func (c Check) compareLive(ctx context.Context, a *ssa.Applier) (*observed.Difference, error) {
-	is, of, err := c.getLive(ctx, a)
+	object, name, err := c.getLive(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err) && c.Settings:
 		return nil, nil
 	case apierrors.IsNotFound(err):
-		return &observed.Difference{Object: of, Missing: true}, nil
+		return &observed.Difference{Object: name, Missing: true}, nil
 	case err != nil || c.Differs == nil:
 		return nil, err
 	}
-	return newDifference(of, c.Differs(is.Object)), nil
+	return newDifference(name, c.Differs(object.Object)), nil
 }
 
 func newDifference(object string, fields []string) *observed.Difference {
@@ -133,7 +135,7 @@ func newDifference(object string, fields []string) *observed.Difference {
 	return &observed.Difference{Object: object, Fields: fields}
 }
 
-// withoutMetadata returns an object without fields that the API server maintains.
+// withoutMetadata returns a copy of the object content without the fields that the API server maintains.
 func withoutMetadata(o *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(o.Object)
 	delete(out, "status")
@@ -147,20 +149,20 @@ func withoutMetadata(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// addDifferences appends the paths of all fields that differ.
+// addDifferences appends the paths of all fields in which a and b differ.
 func addDifferences(path string, a, b any, out *[]string) {
-	one, oneIsMap := a.(map[string]any)
-	other, otherIsMap := b.(map[string]any)
-	first, firstIsList := a.([]any)
-	second, secondIsList := b.([]any)
+	mapA, aIsMap := a.(map[string]any)
+	mapB, bIsMap := b.(map[string]any)
+	listA, aIsList := a.([]any)
+	listB, bIsList := b.([]any)
 	switch {
-	case oneIsMap && otherIsMap:
-		for key := range unionKeys(one, other) {
-			addDifferences(joinPath(path, key), one[key], other[key], out)
+	case aIsMap && bIsMap:
+		for key := range unionKeys(mapA, mapB) {
+			addDifferences(joinPath(path, key), mapA[key], mapB[key], out)
 		}
-	case firstIsList && secondIsList && len(first) == len(second):
-		for i := range first {
-			addDifferences(path, first[i], second[i], out)
+	case aIsList && bIsList && len(listA) == len(listB):
+		for i := range listA {
+			addDifferences(path, listA[i], listB[i], out)
 		}
 	case !reflect.DeepEqual(a, b):
 		*out = append(*out, path)
@@ -178,7 +180,7 @@ func unionKeys(a, b map[string]any) map[string]bool {
 	return keys
 }
 
-// joinPath appends a key to a path. It shortens the result, since keys come from the cluster.
+// joinPath appends a key to a path and shortens the result, because keys come from the cluster and may be long.
 func joinPath(path, key string) string {
 	if path != "" {
 		path += "."

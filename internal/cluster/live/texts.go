@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// PreviewApply returns what applying the component's objects again would change, line by line. It changes nothing.
-// Objects that cannot be compared are included with the reason.
+// PreviewApply returns what would change if the objects of the component were applied again, line by line. It does not
+// change anything. For an object that cannot be compared, it returns the reason instead.
 func PreviewApply(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	var out []diff.Change
 	for i := range c.Applied {
@@ -26,14 +26,14 @@ func PreviewApply(ctx context.Context, a *ssa.Applier, c Component) []diff.Chang
 			out = append(out, diff.Unknown(ssa.Describe(o), oneLine(err)))
 			continue
 		}
-		is, will := map[string]any(nil), withoutMetadata(o)
+		current, planned := map[string]any(nil), withoutMetadata(o)
 		if before != nil {
-			is, will = withoutMetadata(before), withoutMetadata(after)
+			current, planned = withoutMetadata(before), withoutMetadata(after)
 		}
 		if o.GetKind() == "Secret" {
-			is, will = maskSecret(is, will)
+			current, planned = maskSecret(current, planned)
 		}
-		if c, differs := diff.Of(ssa.Describe(o), asYAML(is), asYAML(will)); differs {
+		if c, differs := diff.Of(ssa.Describe(o), asYAML(current), asYAML(planned)); differs {
 			out = append(out, c)
 		}
 	}
@@ -45,21 +45,22 @@ func PreviewApply(ctx context.Context, a *ssa.Applier, c Component) []diff.Chang
 	return out
 }
 
-// PreviewSettings returns what setting the component's settings would change, line by line. It changes nothing.
+// PreviewSettings returns what would change if the settings of the component were set, line by line. It does not change
+// anything.
 func PreviewSettings(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	var out []diff.Change
 	for _, check := range c.Checks {
 		if !check.Settings || check.Texts == nil {
 			continue
 		}
-		o, of, err := check.getLive(ctx, a)
+		o, name, err := check.getLive(ctx, a)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			out = append(out, diff.Unknown(of, oneLine(err)))
+			out = append(out, diff.Unknown(name, oneLine(err)))
 		default:
-			is, will := check.Texts(o.Object)
-			if c, differs := diff.Of(of, is, will); differs {
+			current, planned := check.Texts(o.Object)
+			if c, differs := diff.Of(name, current, planned); differs {
 				out = append(out, c)
 			}
 		}
@@ -67,25 +68,25 @@ func PreviewSettings(ctx context.Context, a *ssa.Applier, c Component) []diff.Ch
 	return out
 }
 
-// describeReapply describes the difference of an object that kubeadm will apply again.
+// describeReapply describes how an object differs that kubeadm will apply again.
 func (c Check) describeReapply(ctx context.Context, a *ssa.Applier) []diff.Change {
-	o, of, err := c.getLive(ctx, a)
+	o, name, err := c.getLive(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []diff.Change{diff.Unknown(of, "it is missing; kubeadm will create it")}
+		return []diff.Change{diff.Unknown(name, "it is missing; kubeadm will create it")}
 	case err != nil:
-		return []diff.Change{diff.Unknown(of, oneLine(err))}
+		return []diff.Change{diff.Unknown(name, oneLine(err))}
 	case c.Differs == nil:
 		return nil
 	}
-	if d := newDifference(of, c.Differs(o.Object)); d != nil {
+	if d := newDifference(name, c.Differs(o.Object)); d != nil {
 		why := "it differs in " + strings.Join(d.Fields, ", ") + "; kubeadm will apply it again"
-		return []diff.Change{diff.Unknown(of, why)}
+		return []diff.Change{diff.Unknown(name, why)}
 	}
 	return nil
 }
 
-// getLive returns the live object and its name for messages.
+// getLive returns the live object and, even if it fails, its name for messages.
 func (c Check) getLive(ctx context.Context, a *ssa.Applier) (*unstructured.Unstructured, string, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(c.Kind)
@@ -95,8 +96,8 @@ func (c Check) getLive(ctx context.Context, a *ssa.Applier) (*unstructured.Unstr
 	if err != nil {
 		return nil, ssa.Describe(o), err
 	}
-	is, err := where.Get(ctx, c.Name, metav1.GetOptions{})
-	return is, ssa.Describe(o), err
+	object, err := where.Get(ctx, c.Name, metav1.GetOptions{})
+	return object, ssa.Describe(o), err
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
@@ -112,8 +113,8 @@ func asYAML(object map[string]any) string {
 	return string(text)
 }
 
-// maskSecret replaces the values of a Secret. It only shows which of them change.
-func maskSecret(is, will map[string]any) (maskedIs, maskedWill map[string]any) {
+// maskSecret replaces the values in a Secret, so that a diff shows only which values change.
+func maskSecret(current, planned map[string]any) (maskedCurrent, maskedPlanned map[string]any) {
 	hide := func(object, other map[string]any, changed string) map[string]any {
 		out := map[string]any{}
 		for key, value := range object {
@@ -126,7 +127,7 @@ func maskSecret(is, will map[string]any) (maskedIs, maskedWill map[string]any) {
 			hidden := map[string]any{}
 			for name, v := range values {
 				hidden[name] = diff.Secret
-				if had, ok := others[name]; ok && !reflect.DeepEqual(had, v) {
+				if otherValue, ok := others[name]; ok && !reflect.DeepEqual(otherValue, v) {
 					hidden[name] = changed
 				}
 			}
@@ -134,5 +135,5 @@ func maskSecret(is, will map[string]any) (maskedIs, maskedWill map[string]any) {
 		}
 		return out
 	}
-	return hide(is, will, diff.Secret), hide(will, is, diff.ChangedSecret)
+	return hide(current, planned, diff.Secret), hide(planned, current, diff.ChangedSecret)
 }

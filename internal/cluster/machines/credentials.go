@@ -18,13 +18,13 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// CredentialsSecret is the Secret with the credentials for registries and proxies of Machines' hosts, which are those
-// of the manifest's hosts. kubeone apply writes it, and the controllers read it.
+// CredentialsSecret is the Secret with the registry and proxy credentials for Machine hosts. They are the same as for
+// the hosts in the manifest. kubeone apply writes the Secret, and the controllers read it.
 const CredentialsSecret = "host-credentials"
 
-// Keys of the Secret. Each has a JSON document.
+// Keys in the Secret. Each value is a JSON document.
 const (
-	registriesKey = "registries" // by registry; missing if no operator has set any
+	registriesKey = "registries" // credentials by registry; missing if none were ever set
 	proxiesKey    = "proxies"
 )
 
@@ -33,8 +33,8 @@ type proxies struct {
 	HTTPS string `json:"https,omitempty"`
 }
 
-// ParseCredentials reads the credentials in a Secret. They are validated like those of the manifest, since registry
-// names become file names. The error never quotes the data.
+// ParseCredentials reads the credentials from the data of the Secret. It validates them like those in the manifest,
+// because registry names become file names. The error never quotes the data.
 func ParseCredentials(data map[string][]byte) (desired.Credentials, error) {
 	var out desired.Credentials
 	var registries map[string]v1beta2.ContainerdRegistryAuthConfig
@@ -63,29 +63,29 @@ func ParseCredentials(data map[string][]byte) (desired.Credentials, error) {
 }
 
 func invalidKeyError(key string) error {
-	return fmt.Errorf("the key %q of the Secret %s/%s is invalid: run kubeone apply to write it again, with "+
+	return fmt.Errorf("the key %q in the Secret %s/%s is invalid: run kubeone apply to write it again, with "+
 		"--credentials if you use them", key, Namespace, CredentialsSecret)
 }
 
-// HasCredentials reports whether a Secret's data has the credentials; nil data is a missing Secret. Nil registries
-// in c are not compared. Without any credentials, no Secret is needed.
+// HasCredentials reports whether the data of the Secret contains the credentials. Nil data means that the Secret does
+// not exist, which is correct if c has no credentials. If the registries in c are nil, they are not compared.
 func HasCredentials(data map[string][]byte, c desired.Credentials) bool {
 	if data == nil && len(c.Registries) == 0 && c.HTTPProxy == "" && c.HTTPSProxy == "" {
 		return true
 	}
-	has, err := ParseCredentials(data)
-	if data == nil || err != nil || has.HTTPProxy != c.HTTPProxy || has.HTTPSProxy != c.HTTPSProxy {
+	stored, err := ParseCredentials(data)
+	if data == nil || err != nil || stored.HTTPProxy != c.HTTPProxy || stored.HTTPSProxy != c.HTTPSProxy {
 		return false
 	}
-	return c.Registries == nil || has.Registries != nil && maps.Equal(has.Registries, c.Registries)
+	return c.Registries == nil || stored.Registries != nil && maps.Equal(stored.Registries, c.Registries)
 }
 
-// newSecretData returns the Secret's new data with the credentials. If c has nil registries, those in data stay, unless
-// they are unreadable.
+// newSecretData returns the new data for the Secret. If the registries in c are nil, the registries in data are kept
+// unless they are invalid.
 func newSecretData(data map[string][]byte, c desired.Credentials) (map[string][]byte, error) {
 	proxy, err := json.Marshal(proxies{HTTP: c.HTTPProxy, HTTPS: c.HTTPSProxy})
 	out := map[string][]byte{proxiesKey: proxy}
-	if had, unread := ParseCredentials(data); unread == nil && had.Registries != nil {
+	if stored, invalid := ParseCredentials(data); invalid == nil && stored.Registries != nil {
 		out[registriesKey] = data[registriesKey]
 	}
 	if c.Registries == nil || err != nil {
@@ -99,15 +99,15 @@ func newSecretData(data map[string][]byte, c desired.Credentials) (map[string][]
 	return out, err
 }
 
-// CredentialStore stores credentials in a cluster.
+// CredentialStore stores the credentials for Machine hosts in a cluster.
 type CredentialStore struct {
 	Kubernetes kubernetes.Interface
 }
 
-// HostCredentials returns the stored credentials and a revision that differs after each change; nil and "" if there are
-// none.
+// HostCredentials returns the stored credentials and a revision that changes with every write. It returns nil and "" if
+// there are none.
 func (s CredentialStore) HostCredentials(ctx context.Context) (c *desired.Credentials, revision string, err error) {
-	err = apicall.Retry(ctx, "read the credentials of hosts", "", func(ctx context.Context) error {
+	err = apicall.Retry(ctx, "read the host credentials", "", func(ctx context.Context) error {
 		held, err := s.Kubernetes.CoreV1().Secrets(Namespace).Get(ctx, CredentialsSecret, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			c, revision = nil, ""
@@ -116,17 +116,17 @@ func (s CredentialStore) HostCredentials(ctx context.Context) (c *desired.Creden
 		if err != nil {
 			return err
 		}
-		is, err := ParseCredentials(held.Data)
-		c, revision = &is, string(held.UID)+"/"+held.ResourceVersion
+		stored, err := ParseCredentials(held.Data)
+		c, revision = &stored, string(held.UID)+"/"+held.ResourceVersion
 		return err
 	})
 	return c, revision, err
 }
 
-// SaveHostCredentials stores the credentials for hosts of Machines if they changed. Without the controllers' namespace
-// there are no such hosts, and it writes nothing.
+// SaveHostCredentials stores the credentials for Machine hosts if they changed. If the namespace of the controllers
+// does not exist, there are no such hosts, and it writes nothing.
 func (s CredentialStore) SaveHostCredentials(ctx context.Context, c desired.Credentials) error {
-	return apicall.Retry(ctx, "save the credentials of hosts", "", func(ctx context.Context) error {
+	return apicall.Retry(ctx, "save the host credentials", "", func(ctx context.Context) error {
 		secrets := s.Kubernetes.CoreV1().Secrets(Namespace)
 		held, err := secrets.Get(ctx, CredentialsSecret, metav1.GetOptions{})
 		absent := apierrors.IsNotFound(err)
@@ -148,7 +148,7 @@ func (s CredentialStore) SaveHostCredentials(ctx context.Context, c desired.Cred
 		}
 		_, err = secrets.Create(ctx, held, metav1.CreateOptions{FieldManager: apicall.FieldManager})
 		switch {
-		case apierrors.IsNotFound(err): // there is no such namespace
+		case apierrors.IsNotFound(err): // the namespace does not exist
 			return nil
 		case apierrors.IsAlreadyExists(err):
 			return &apicall.Error{Op: "create", Class: apicall.Transient, Err: err}

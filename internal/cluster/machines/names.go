@@ -1,5 +1,6 @@
-// Package machines deletes the Machines of a cluster and waits until the controllers, which run in another process,
-// have returned their hosts. That must happen before the cluster is reset. It also stores credentials for these hosts.
+// Package machines deletes the Machines in a cluster and waits until the controllers, which run in another process,
+// have returned their hosts. This must happen before the cluster is reset. It also stores the credentials for these
+// hosts.
 package machines
 
 import (
@@ -32,11 +33,11 @@ func Machines() schema.GroupVersionResource { return v1alpha1.GroupVersion().Wit
 // Hosts returns the resource of Hosts.
 func Hosts() schema.GroupVersionResource { return kubeone.GroupVersion().WithResource("hosts") }
 
-// RevisionAnnotation is on each definition of these kinds, with its revision.
+// RevisionAnnotation contains the revision of a definition. kubeone sets it on the definitions of these kinds.
 const RevisionAnnotation = "kubeone.k8c.io/definitions-revision"
 
-// Revision returns the revision of a definition that kubeone has applied. Ours is false for another program's
-// definition: machine-controller uses the group cluster.k8s.io too.
+// Revision returns the revision of a definition that kubeone applied. Ours is false if another program created the
+// definition: machine-controller also uses the group cluster.k8s.io.
 func Revision(definition metav1.Object) (revision int, ours bool) {
 	revision, err := strconv.Atoi(definition.GetAnnotations()[RevisionAnnotation])
 	return revision, err == nil
@@ -49,7 +50,7 @@ func Definitions() schema.GroupVersionResource {
 	}
 }
 
-// DefinitionNames returns the names of the definitions of these kinds.
+// DefinitionNames returns the names of the CustomResourceDefinitions for these kinds.
 func DefinitionNames() []string {
 	var out []string
 	for _, kind := range []schema.GroupVersionResource{Machines(), Sets(), Deployments(), Hosts()} {

@@ -20,21 +20,23 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// Returner deletes Machines and waits until their hosts are returned.
+// Returner deletes Machines and waits until their hosts are returned to the pool.
 type Returner struct {
 	Kubernetes kubernetes.Interface
 	Dynamic    dynamic.Interface
 }
 
 const (
-	// pollEvery is the interval between checks. A host takes at least half a minute.
+	// pollEvery is the interval between checks. Returning a host takes at least half a minute.
 	pollEvery = 2 * time.Second
-	// patience is how long the controllers may be silent, and how long a host may keep the claim of a deleted Machine.
-	// Another controller process takes over within 15 seconds, and such a host is retried every five.
+	// maxSilence is how long the controllers may fail to renew their Lease, and how long a host may stay claimed after its
+	// Machine is deleted. Another controller process takes over within 15 seconds, and retries such a host every five
+	// seconds.
 	maxSilence = time.Minute
-	// longest limits the quoted part of a Host's message, which may contain text from the host, in bytes.
+	// maxMessageLength limits the quoted part of the message of a Host, in bytes. The message may contain text from the
+	// host.
 	maxMessageLength = 200
-	// listed is the page size of lists.
+	// pageSize is the page size of lists.
 	pageSize = 500
 )
 
@@ -44,7 +46,8 @@ func (r Returner) DeleteMachines(ctx context.Context) error {
 	return apicall.Retry(ctx, "delete the Machines", "", r.deleteAll)
 }
 
-// deleteAll deletes owners before what they own, so that no controller recreates it, until nothing is left to delete.
+// deleteAll deletes owners before the objects that they own, so that no controller recreates them. It repeats this
+// until there is nothing left to delete.
 func (r Returner) deleteAll(ctx context.Context) error {
 	for {
 		deleted := 0
@@ -81,7 +84,7 @@ func (r Returner) deleteObject(ctx context.Context, kind schema.GroupVersionReso
 	return err
 }
 
-// listObjects returns all objects of a kind, and none if the API does not have the kind.
+// listObjects returns all objects of a kind. It returns none if the API does not serve the kind.
 func (r Returner) listObjects(ctx context.Context, kind schema.GroupVersionResource) ([]unstructured.Unstructured,
 	error) {
 	var out []unstructured.Unstructured
@@ -101,62 +104,62 @@ func (r Returner) listObjects(ctx context.Context, kind schema.GroupVersionResou
 	}
 }
 
-// pool has the remaining Machines and hosts.
+// leftovers contains the Machines that still exist and the hosts that are still claimed.
 type leftovers struct {
 	names   []string // remaining Machines
-	hosts   []string // hosts that are not returned, each with its message
-	orphans bool     // hosts are left, but no Machine
+	hosts   []string // claimed hosts, each with its Machine and message
+	orphans bool     // no Machine remains, but some hosts may
 	renewed string   // when the controllers' Lease was last renewed
 }
 
-// WaitHostsFree waits until no Machine is left and no host is claimed. It deletes Machines created meanwhile. It gives
-// up after within, or earlier if the controllers stop renewing their Lease, or if only silent hosts of deleted Machines
-// are left. The error names what is left.
-func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error {
-	limit, cancel := context.WithTimeout(ctx, within)
+// WaitHostsFree waits until no Machine exists and no host is claimed. It also deletes Machines that are created
+// meanwhile. It gives up after the timeout, or earlier if the controllers stop renewing their Lease, or if only
+// unresponsive hosts of deleted Machines remain. The error names the remaining hosts or Machines.
+func (r Returner) WaitHostsFree(ctx context.Context, timeout time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	began := time.Now()
-	orphaned, heard := began, began
+	started := time.Now()
+	lastMachineSeen, renewedAt := started, started
 	var last leftovers
 	for {
-		now, err := r.deleteAndList(limit)
+		now, err := r.deleteAndList(limited)
 		switch {
-		case err != nil && limit.Err() == nil && apicall.Classify(err) != apicall.Transient:
-			return apicall.Wrap("wait for the hosts of Machines", "", err)
-		case err != nil: // a silent API says nothing about controllers or hosts
-			orphaned, heard = time.Now(), time.Now()
+		case err != nil && limited.Err() == nil && apicall.Classify(err) != apicall.Transient:
+			return apicall.Wrap("wait for Machine hosts", "", err)
+		case err != nil: // without the API, the state of controllers and hosts is unknown
+			lastMachineSeen, renewedAt = time.Now(), time.Now()
 		case len(now.names) == 0 && len(now.hosts) == 0:
 			return nil
 		default:
 			if !now.orphans {
-				orphaned = time.Now()
+				lastMachineSeen = time.Now()
 			}
 			if now.renewed != last.renewed {
-				heard = time.Now()
+				renewedAt = time.Now()
 			}
 			last = now
 		}
 		switch {
-		case time.Since(heard) > maxSilence:
-			return last.failedError("the controllers do not respond: start kubeone controller again")
-		case time.Since(orphaned) > maxSilence:
-			return last.failedError("their Machines are deleted, but these hosts do not answer")
-		case !retry.Pause(limit, pollEvery):
+		case time.Since(renewedAt) > maxSilence:
+			return last.failedError("the controllers do not respond: restart kubeone controller")
+		case time.Since(lastMachineSeen) > maxSilence:
+			return last.failedError("their Machines are deleted, but these hosts do not respond")
+		case !retry.Pause(limited, pollEvery):
 			if ctx.Err() != nil {
-				return apicall.EndedError(ctx, "wait for the hosts of Machines", "", strings.Join(last.remaining(), ", "))
+				return apicall.EndedError(ctx, "wait for Machine hosts", "", strings.Join(last.remaining(), ", "))
 			}
-			return last.failedError(fmt.Sprintf("they were not returned within %s", within))
+			return last.failedError(fmt.Sprintf("they were not returned within %s", timeout))
 		}
 	}
 }
 
-// deleteAndList deletes what is not being deleted yet, and returns what is left.
+// deleteAndList deletes everything that is not being deleted yet, and returns what remains.
 func (r Returner) deleteAndList(ctx context.Context) (leftovers, error) {
 	if err := r.deleteAll(ctx); err != nil {
 		return leftovers{}, err
 	}
 	var p leftovers
-	hosts, err := r.listObjects(ctx, Hosts()) // before the Machines: a Machine frees its host before it disappears
+	hosts, err := r.listObjects(ctx, Hosts()) // list Hosts first: a Machine releases its host before it is deleted
 	if err != nil {
 		return p, err
 	}
@@ -173,8 +176,8 @@ func (r Returner) deleteAndList(ctx context.Context) (leftovers, error) {
 			continue
 		}
 		text := fmt.Sprintf("%s (Machine %s/%s", hosts[i].GetName(), claim["namespace"], claim["name"])
-		if said, _, err := unstructured.NestedString(hosts[i].Object, "status", "message"); err == nil && said != "" {
-			text += ": " + phrase.Shorten(said, maxMessageLength)
+		if message, _, err := unstructured.NestedString(hosts[i].Object, "status", "message"); err == nil && message != "" {
+			text += ": " + phrase.Shorten(message, maxMessageLength)
 		}
 		p.hosts = append(p.hosts, strings.Join(strings.Fields(host.Printed(text)), " ")+")")
 	}
@@ -190,7 +193,7 @@ func (r Returner) deleteAndList(ctx context.Context) (leftovers, error) {
 	return p, nil
 }
 
-// remaining returns the hosts that are not returned, or else the remaining Machines.
+// remaining returns the hosts that are still claimed, or else the Machines that still exist.
 func (p leftovers) remaining() []string {
 	if len(p.hosts) > 0 {
 		return p.hosts
@@ -208,9 +211,9 @@ func (p leftovers) failedError(why string) error {
 		who = apicall.JoinNames(left)
 	}
 	return &apicall.Error{
-		Op: "wait for the hosts of Machines", Class: apicall.Operator,
-		Err: errors.New(who + ": " + why + ". The Machines are deleted, and no host of the manifest has been " +
-			"touched. kubeone status shows them; kubeone reset --abandon-machines continues and leaves these hosts as " +
+		Op: "wait for Machine hosts", Class: apicall.Operator,
+		Err: errors.New(who + ": " + why + ". The Machines are deleted, and no host in the manifest has been " +
+			"changed. kubeone status shows them; kubeone reset --abandon-machines continues and leaves these hosts as " +
 			"they are"),
 	}
 }

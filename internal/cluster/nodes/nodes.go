@@ -32,13 +32,13 @@ const (
 	ControlPlaneLabel = ControlPlaneTaint
 )
 
-// ownTaints is the annotation with a Node's taints from the manifest, as "key:Effect,…". A taint removed from the
-// manifest is then removed from the Node too.
+// taintsAnnotation lists the taints on a Node that come from the manifest, as "key:Effect,…". A taint that is removed
+// from the manifest is then also removed from the Node.
 const taintsAnnotation = observed.TaintsAnnotation
 
-// SetNodeMeta sets the labels, annotations and taints of the manifest on a Node, and writes nothing if it has them. A
-// label or annotation whose key ends in "-" is removed. Taints of earlier calls and kubeadm's ControlPlaneTaint are
-// removed if they are not given. Other taints (not-ready, unschedulable, those of others) stay.
+// SetNodeMeta sets labels, annotations and taints from the manifest on a Node. It writes nothing if they are already
+// set. A label or annotation whose key ends in "-" is removed. Taints from earlier calls and ControlPlaneTaint are
+// removed if they are not in taints. Other taints, such as not-ready and unschedulable, stay.
 func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string,
 	taints []desired.Taint) error {
 	return apicall.Retry(ctx, "set labels, annotations and taints of node", node, func(ctx context.Context) error {
@@ -61,9 +61,10 @@ func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations
 	})
 }
 
-// nodePatch returns the smallest merge patch (RFC 7386) that sets the metadata; nil if nothing changes.
+// nodePatch returns the smallest merge patch (RFC 7386) that sets labels, annotations and taints on the Node. It
+// returns nil if nothing changes. Taints on the Node of a Machine stay, because the controllers manage them.
 func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints []desired.Taint) map[string]any {
-	if _, ofMachine := labels[desired.OwnerLabel]; ofMachine { // the controllers manage its taints
+	if _, hasMachine := labels[desired.OwnerLabel]; hasMachine {
 		have = have.DeepCopy()
 		delete(have.Annotations, taintsAnnotation)
 	}
@@ -79,7 +80,7 @@ func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints 
 	patch := map[string]any{}
 	if !sameTaints(have.Spec.Taints, want) {
 		patch["spec"] = map[string]any{"taints": want}
-		// the list is replaced as a whole, so the patch must fail if it has changed
+		// The patch replaces the whole list, so it must fail if the Node has changed.
 		meta["resourceVersion"] = have.ResourceVersion
 	}
 	if len(meta) > 0 {
@@ -91,7 +92,7 @@ func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints 
 	return patch
 }
 
-// mapChanges returns the differences, with nil for keys to remove.
+// mapChanges returns the keys in want whose value differs, with nil for keys to remove.
 func mapChanges(have, want map[string]string) map[string]any {
 	changes := map[string]any{}
 	for key, value := range want {
@@ -107,7 +108,8 @@ func mapChanges(have, want map[string]string) map[string]any {
 	return changes
 }
 
-// mergeTaints returns the desired taints of the Node, others' first, and the value of ownTaints.
+// mergeTaints returns the desired taints of the Node, with those of other programs first, and the new value of
+// taintsAnnotation.
 func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint, owned string) {
 	ours := strings.Split(have.Annotations[taintsAnnotation], ",")
 	merged = []corev1.Taint{}
@@ -115,8 +117,8 @@ func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint
 		wanted := slices.ContainsFunc(want, func(w desired.Taint) bool {
 			return w.Key == t.Key && w.Effect == string(t.Effect)
 		})
-		mine := t.Key == ControlPlaneTaint || slices.Contains(ours, t.Key+":"+string(t.Effect))
-		if !wanted && !mine {
+		managed := t.Key == ControlPlaneTaint || slices.Contains(ours, t.Key+":"+string(t.Effect))
+		if !wanted && !managed {
 			merged = append(merged, t)
 		}
 	}
@@ -129,15 +131,15 @@ func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint
 	return merged, strings.Join(names, ",")
 }
 
-// sameTaints compares key, value and effect of taints, in any order.
+// sameTaints reports whether two lists contain the same taints in any order, by key, value and effect.
 func sameTaints(a, b []corev1.Taint) bool {
-	same := func(x corev1.Taint, in []corev1.Taint) bool {
+	contains := func(x corev1.Taint, in []corev1.Taint) bool {
 		return slices.ContainsFunc(in, func(y corev1.Taint) bool {
 			return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect
 		})
 	}
 	for _, x := range a {
-		if !same(x, b) {
+		if !contains(x, b) {
 			return false
 		}
 	}
@@ -157,18 +159,19 @@ func withTaintsAnnotation(annotations map[string]string, owned string) map[strin
 	return all
 }
 
-// WaitNode waits until a node's kubelet has registered the node.
+// WaitNode waits until the kubelet has registered the node.
 func (c Nodes) WaitNode(ctx context.Context, node string) error {
 	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node,
 		func(*corev1.Node) (bool, string, error) { return true, "", nil })
 }
 
-// WaitNodeReady waits until a node's kubelet reports it as ready.
+// WaitNodeReady waits until the kubelet reports the node as ready.
 func (c Nodes) WaitNodeReady(ctx context.Context, node string) error {
 	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, Ready)
 }
 
-// Ready reports whether a node is ready. Otherwise state is what its kubelet reports.
+// Ready reports whether a node is ready, and describes its state as reported by the kubelet. err is always nil; it
+// makes Ready usable with apicall.Await.
 func Ready(n *corev1.Node) (ready bool, state string, err error) {
 	for _, condition := range n.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -178,7 +181,8 @@ func Ready(n *corev1.Node) (ready bool, state string, err error) {
 	return false, "its kubelet has not reported yet", nil
 }
 
-// WaitNodeVersion waits until a node's kubelet reports that version (without v) and is ready.
+// WaitNodeVersion waits until the kubelet reports this version (without v) and, unless containerd is empty, this
+// containerd version, and the node is ready.
 func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd string) error {
 	err := apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node",
 		node, func(n *corev1.Node) (bool, string, error) {
@@ -194,16 +198,16 @@ func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd st
 			return Ready(n)
 		})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w; the node stays cordoned, no other host is touched. See journalctl -u kubelet there, "+
-			"then apply again", err)
+		return fmt.Errorf("%w; the node stays cordoned, and no other host is changed. Check journalctl -u kubelet on "+
+			"the node, then run kubeone apply again", err)
 	}
 	return err
 }
 
-// WaitNodeSilent waits until a Node's kubelet has stopped reporting. A kubelet that reports not ready is alive, and its
-// pods may be too. A Node that does not exist is silent.
+// WaitNodeSilent waits until the kubelet of a Node has stopped reporting. A kubelet that reports not ready is still
+// running, and so may be its pods. If the Node does not exist, it returns nil.
 func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
-	const op = "wait for the silence of node"
+	const op = "wait until the kubelet stops reporting on node"
 	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.WaitLimit)
 	defer cancel()
 	for {
@@ -220,7 +224,7 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 			if hasStoppedReporting(have) {
 				return nil
 			}
-			state = "its kubelet reports"
+			state = "its kubelet still reports"
 		}
 		if !retry.Pause(ctx, apicall.PollEvery) {
 			return apicall.EndedError(ctx, op, node, state)
@@ -228,7 +232,7 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 	}
 }
 
-// hasStoppedReporting reports whether a Node's kubelet has stopped reporting, or has never reported.
+// hasStoppedReporting reports whether the kubelet of a Node has stopped reporting, or has never reported.
 func hasStoppedReporting(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -238,7 +242,7 @@ func hasStoppedReporting(n *corev1.Node) bool {
 	return true
 }
 
-// DeleteNode deletes a Node. It returns nil if there is none.
+// DeleteNode deletes a Node. It returns nil if the Node does not exist.
 func (c Nodes) DeleteNode(ctx context.Context, node string) error {
 	return apicall.Retry(ctx, "delete node", node, func(ctx context.Context) error {
 		err := c.Kubernetes.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// mostFormerNames limits the former endpoints, which stay in certificates of API servers.
+	// maxFormerNames limits the number of former endpoints, which stay in the API server certificates.
 	maxFormerNames = 256
 	maxWordLength  = 253 // characters of a Kubernetes name; digests and run IDs are shorter
 )
 
-// Decode reads the data of the ConfigMap. It validates each key, since anyone who can write ConfigMaps may have changed
-// it. A missing key leaves its field zero. So does an invalid one, which is listed in Unreadable.
+// Decode decodes the data of the record ConfigMap. It validates each key, because anyone who can write ConfigMaps may
+// have changed it. If a key is missing or invalid, its field is zero. Unreadable lists the invalid keys.
 func Decode(data map[string]string) *Record {
 	r := &Record{Addons: map[string]string{}}
 	for key, decode := range map[string]func(text string) error{
@@ -80,8 +80,8 @@ func decodeField(field *string, check func(string) error) func(string) error {
 }
 
 func checkSubdomain(text string) error {
-	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
-		return fmt.Errorf("%.60q is not a cluster's name", text)
+	if problems := validation.IsDNS1123Subdomain(text); len(problems) > 0 {
+		return fmt.Errorf("%.60q is not a valid cluster name", text)
 	}
 	return nil
 }
@@ -96,46 +96,46 @@ func checkHardening(text string) error {
 func checkManifest(text string) error {
 	var object map[string]any
 	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-		return errors.New("it is not a manifest in YAML")
+		return errors.New("it is not a YAML object")
 	}
 	return nil
 }
 
-// checkWord checks a digest, an ID or a name.
+// checkWord returns an error unless the text is a single word, such as a digest, an ID or a name.
 func checkWord(text string) error {
-	strange := func(r rune) bool { return r <= ' ' || r > '~' }
-	if len(text) > maxWordLength || strings.ContainsFunc(text, strange) {
-		return fmt.Errorf("%.60q is not one word", text)
+	isInvalid := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(text) > maxWordLength || strings.ContainsFunc(text, isInvalid) {
+		return fmt.Errorf("%.60q is not a single word", text)
 	}
 	return nil
 }
 
-// decodeWords reads a JSON object of words. One invalid word makes it fail.
+// decodeWords decodes a JSON object whose values are single words. It fails if one value is invalid.
 func decodeWords(text string) (map[string]string, error) {
-	var read map[string]string
-	if err := json.Unmarshal([]byte(text), &read); err != nil {
+	var words map[string]string
+	if err := json.Unmarshal([]byte(text), &words); err != nil {
 		return nil, err
 	}
-	for _, key := range slices.Sorted(maps.Keys(read)) {
-		if err := checkWord(read[key]); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(words)) {
+		if err := checkWord(words[key]); err != nil {
 			return nil, fmt.Errorf("%.60q: %w", key, err)
 		}
 	}
-	return read, nil
+	return words, nil
 }
 
-// parseFormerNames reads names and addresses of the API, which go into certificates of API servers. It fails if one is
-// invalid or there are too many.
+// parseFormerNames parses names and addresses of the API, which become part of API server certificates. It fails if one
+// is invalid or there are too many.
 func parseFormerNames(text string) ([]string, error) {
 	names := strings.Fields(strings.ToLower(text))
 	if len(names) > maxFormerNames {
-		return nil, fmt.Errorf("it has %d names, more than %d", len(names), maxFormerNames)
+		return nil, fmt.Errorf("it has %d names; the maximum is %d", len(names), maxFormerNames)
 	}
 	for _, name := range names {
 		address, err := netip.ParseAddr(name)
 		if (err != nil || address.Zone() != "") && len(validation.IsDNS1123Subdomain(name)) > 0 &&
 			len(validation.IsWildcardDNS1123Subdomain(name)) > 0 {
-			return nil, fmt.Errorf("%.60q is neither a host's name nor an IP address", name)
+			return nil, fmt.Errorf("%.60q is neither a host name nor an IP address", name)
 		}
 	}
 	return names, nil

@@ -14,23 +14,23 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// reporter is the reporting component of kubeone's Events.
+// reporter is the reporting component in the Events of kubeone.
 const reporter = "kubeone"
 
-// longestMessage is the API's limit for an Event's message, in bytes.
+// maxMessageLength is the maximum length that the API allows for the message of an Event, in bytes.
 const maxMessageLength = 1024
 
-// Event is an action of a run on a node. It becomes an Event of the Node, which kubectl describe node shows.
+// Event is an action of a run on a node. It is stored as an Event of the Node, which kubectl describe node shows.
 type Event struct {
 	Node    string
 	Reason  string // such as KubeOneUpgraded
-	Message string // without secrets; cut at 1024 bytes
-	Warning bool   // it went wrong
+	Message string // without secrets; shortened to 1024 bytes
+	Warning bool   // the action failed
 	RunID   string
 	Time    time.Time
 }
 
-// WriteEvent writes an Event of a Node. It tries only once, since an Event is not worth waiting for.
+// WriteEvent writes an Event of a Node. It tries only once, because a run should not wait for its Events.
 func (c Store) WriteEvent(ctx context.Context, e Event) error {
 	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.OpTimeout)
 	defer cancel()
@@ -39,7 +39,8 @@ func (c Store) WriteEvent(ctx context.Context, e Event) error {
 	return apicall.Wrap("write an Event", e.Node, err)
 }
 
-// newObject returns the Event in the form of kubelets: in the default namespace, with the Node's name as UID.
+// newObject returns the Event in the form that kubelets use: in the default namespace, with the Node name as the UID of
+// the Node.
 func (e Event) newObject() *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if e.Warning {

@@ -9,7 +9,7 @@ import (
 const (
 	maxHistoryRuns    = 50
 	maxHistoryBytes   = 256 << 10
-	minHistoryBytes   = 32 << 10 // for the results of the last runs, without steps
+	minHistoryBytes   = 32 << 10 // space reserved for the results of the last runs, without steps
 	maxConfigMapBytes = 1 << 20  // maximum size of a ConfigMap
 )
 
@@ -18,13 +18,13 @@ type Result string
 
 // Results of runs and steps.
 const (
-	Running Result = "running" // not ended yet, or killed unnoticed
+	Running Result = "running" // in progress, or killed before it could record its end
 	Done    Result = "done"
 	Failed  Result = "failed"
-	Stopped Result = "stopped" // by its operator, after running steps had finished
-	// Interrupted is a run that was killed, lost its lock, or whose operator did not wait for running steps.
+	Stopped Result = "stopped" // stopped by the operator after the running steps had finished
+	// Interrupted is a run that was killed, that lost its lock, or whose operator did not wait for the running steps.
 	Interrupted Result = "interrupted"
-	Skipped     Result = "skipped" // steps only: a needed step failed, or the run was stopped
+	Skipped     Result = "skipped" // for steps only: a required step failed, or the run was stopped
 )
 
 // Run is one run in the history.
@@ -32,20 +32,20 @@ type Run struct {
 	ID         string    `json:"id"`
 	Who        string    `json:"who"`              // the operator's user name
 	From       string    `json:"from"`             // the operator's machine
-	Routes     []string  `json:"routes,omitempty"` // what the plan was for, in order: "install", "upgrade"
+	Routes     []string  `json:"routes,omitempty"` // purposes of the plan, in order: "install", "upgrade"
 	PlanDigest string    `json:"planDigest"`
 	Started    time.Time `json:"started"`
 	Finished   time.Time `json:"finished,omitzero"` // zero if it is running or was killed
 	Result     Result    `json:"result"`
-	Error      string    `json:"error,omitempty"` // what failed, in a few words
-	Planned    int       `json:"planned"`         // how many steps the plan had
-	// Exclusive says that the run holds the cluster's lock. Only one run holds it at a time. Runs on workers only do
-	// not need it.
+	Error      string    `json:"error,omitempty"` // short description of the failure
+	Planned    int       `json:"planned"`         // number of steps in the plan
+	// Exclusive says that the run holds the cluster lock. Only one run holds it at a time. Runs that change only workers
+	// do not need it.
 	Exclusive bool   `json:"exclusive,omitempty"`
-	Steps     []Step `json:"steps,omitempty"` // begun or skipped steps, in order
+	Steps     []Step `json:"steps,omitempty"` // started or skipped steps, in order
 }
 
-// Interrupt marks a run that has not ended as killed.
+// Interrupt marks the run, and its running steps, as Interrupted if the run has not ended.
 func (r *Run) Interrupt() {
 	if r.Result != Running {
 		return
@@ -63,12 +63,12 @@ type Step struct {
 	ID      string  `json:"id"` // as in the plan: "join-etcd/cp-2"
 	Result  Result  `json:"result"`
 	Began   float64 `json:"began,omitempty"`   // seconds after the run's start
-	Seconds float64 `json:"seconds,omitempty"` // how long it took
+	Seconds float64 `json:"seconds,omitempty"` // duration
 }
 
-// AddRun appends a run to the history, or replaces the one with the same ID. A new run with the cluster's lock means
-// that others with that lock that have not ended were killed. Runs without that lock can run beside any other and are
-// not affected.
+// AddRun appends a run to the history, or replaces the run with the same ID. Only one run can hold the cluster lock.
+// Therefore adding a run that holds it marks earlier ones that held it and have not ended as interrupted. Runs without
+// the lock are not affected, because they can run at the same time as others.
 func (r *Record) AddRun(run Run) {
 	at := slices.IndexFunc(r.History, func(other Run) bool { return other.ID == run.ID })
 	if at >= 0 {
@@ -83,7 +83,7 @@ func (r *Record) AddRun(run Run) {
 	r.History = append(r.History, run)
 }
 
-// trimHistory encodes the last runs as JSON. If they exceed room bytes, it drops steps, those of the oldest runs first.
+// trimHistory encodes the last runs as JSON. If they exceed room bytes, it removes the steps of the oldest runs first.
 func (r *Record) trimHistory(room int) ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-maxHistoryRuns):]...)
 	sizes, total := make([]int, len(runs)), 0

@@ -1,4 +1,4 @@
-// Package record reads and writes the cluster's record, which includes the history of runs, and Events of Nodes.
+// Package record reads and writes the cluster record, which includes the history of runs, and writes Events of Nodes.
 package record
 
 import (
@@ -18,28 +18,29 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Name is the name of the record's ConfigMap in kube-system.
+// Name is the name of the record ConfigMap in kube-system.
 const Name = "kubeone"
 
-// Store reads and writes a cluster's record, and writes Events.
+// Store reads and writes the cluster record, and writes Events.
 type Store struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Record is kubeone's record of a cluster. Everyone who can read ConfigMaps can read it, so it holds no secrets.
+// Record is the record that kubeone keeps in a cluster. It must not contain secrets, because everyone who can read
+// ConfigMaps can read it.
 type Record struct {
 	Cluster        string
 	ManifestDigest string
-	Manifest       string            // of the last successful run, without secrets
-	RunID          string            // of that run
-	Nodes          map[string]string // names of the hosts' Nodes, by host ID, as of that run
-	// FormerEndpoints are earlier names and addresses of the API, which its certificates keep.
+	Manifest       string            // manifest of the last successful run, without secrets
+	RunID          string            // ID of that run
+	Nodes          map[string]string // Node names by host ID, as of that run
+	// FormerEndpoints are earlier names and addresses of the API. They stay in the API server certificates.
 	FormerEndpoints []string
 	Hardening       string            // as in desired.Cluster
-	Addons          map[string]string // digest as applied, by the addon's name
+	Addons          map[string]string // digests of the applied addons, by name
 	History         []Run             // oldest first
-	// Unreadable has the invalid keys of the ConfigMap and the reasons. Their fields are zero. An update keeps such a
-	// text until a change sets the field or passes the key to Repaired.
+	// Unreadable contains the reasons why keys in the ConfigMap are invalid, by key. The fields of these keys are zero. An
+	// update keeps the text of such a key unless it sets the field or passes the key to MarkRepaired.
 	Unreadable map[string]string
 }
 
@@ -53,7 +54,7 @@ func (r *Record) MarkRepaired(keys ...string) {
 	}
 }
 
-// Record reads the cluster's record. It returns nil and no error if there is none.
+// Record reads the cluster record. It returns nil and no error if there is none.
 func (c Store) Record(ctx context.Context) (*Record, error) {
 	var record *Record
 	err := apicall.Retry(ctx, "read the cluster's record", "", func(ctx context.Context) error {
@@ -70,9 +71,9 @@ func (c Store) Record(ctx context.Context) (*Record, error) {
 	return record, err
 }
 
-// UpdateRecord changes the cluster's record, which is empty if there is none yet. It writes only if something changed.
-// On a conflict it calls change again. It fails with a terminal error if the result seems to contain a private key. It
-// also does if addons change while their digests are unreadable, since the others would be lost.
+// UpdateRecord calls change with the cluster record, which is empty if there is none yet, and saves it if it changed.
+// After a conflict it calls change again. It fails with a Terminal error if the result seems to contain a private key,
+// or if addons are added while the stored addon digests are unreadable, because those would be lost.
 func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) error {
 	return apicall.Retry(ctx, "save the cluster's record", "", func(ctx context.Context) error {
 		maps := c.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem)
@@ -99,7 +100,7 @@ func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) err
 	})
 }
 
-// rewriteRecord changes the record in a ConfigMap and reports whether it changed. Unknown keys stay.
+// rewriteRecord changes the record in a ConfigMap and reports whether it changed. Unknown keys are kept.
 func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
 	record := Decode(held.Data)
 	if err := change(record); err != nil {
@@ -110,7 +111,7 @@ func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, er
 		return false, err
 	}
 	if why := record.Unreadable[observed.RecordAddons]; why != "" && len(record.Addons) > 0 {
-		return false, fmt.Errorf("the key %s of ConfigMap %s/%s cannot be read (%s), so nothing was saved: see "+
+		return false, fmt.Errorf("the key %s in ConfigMap %s/%s cannot be read (%s), so nothing was saved: see "+
 			"kubeone status", observed.RecordAddons, metav1.NamespaceSystem, Name, why)
 	}
 	unset, err := encodeRecord(&Record{})
@@ -119,12 +120,12 @@ func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, er
 	}
 	for key := range record.Unreadable {
 		if data[key] == unset[key] {
-			delete(data, key) // its text stays
+			delete(data, key) // the ConfigMap keeps its text
 		}
 	}
 	for key, text := range data {
 		if holdsPrivateKey(text) {
-			return false, fmt.Errorf("%q of the record would hold a private key; nothing was saved", key)
+			return false, fmt.Errorf("%q in the record would contain a private key; nothing was saved", key)
 		}
 	}
 	before := maps.Clone(held.Data)
@@ -135,17 +136,17 @@ func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, er
 	return !maps.Equal(before, held.Data), nil
 }
 
-// CheckSize returns an error if the record of a cluster with this manifest and these Nodes, by host ID, does not fit
+// CheckSize returns an error if the record of a cluster with this manifest and these Nodes, by host ID, would not fit
 // into a ConfigMap.
 func CheckSize(manifest string, nodes map[string]string) error {
 	size := len(manifest)
 	for id, node := range nodes {
 		size += len(id) + len(node) + len(`"":"",`)
 	}
-	if most := maxConfigMapBytes - 2*minHistoryBytes; size > most {
-		return fmt.Errorf("the manifest has %d KiB and the names of its %d hosts %d KiB, and the cluster's record, "+
-			"ConfigMap %s/%s, has room for %d KiB of both; give each host fewer or shorter fields, or have workers as "+
-			"Machines", len(manifest)>>10, len(nodes), (size-len(manifest))>>10, metav1.NamespaceSystem, Name, most>>10)
+	if limit := maxConfigMapBytes - 2*minHistoryBytes; size > limit {
+		return fmt.Errorf("the manifest (%d KiB) and the names of its %d hosts (%d KiB) do not fit into the cluster "+
+			"record, ConfigMap %s/%s, which has room for %d KiB; shorten the host entries, or manage workers as "+
+			"Machines", len(manifest)>>10, len(nodes), (size-len(manifest))>>10, metav1.NamespaceSystem, Name, limit>>10)
 	}
 	return nil
 }

@@ -10,14 +10,14 @@ import (
 // privateKey matches the beginning of every PEM private key, encrypted or not.
 var privateKey = pattern.Lazy(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
 
-// encoded matches text that may be base64 of at least the shortest PEM heading.
+// encoded matches text that may be the base64 form of at least the shortest PEM header.
 var encoded = pattern.Lazy(`[A-Za-z0-9+/_-]{28,}`)
 
 // nesting limits nested base64 layers. A kubeconfig in a Secret has two.
 const maxNesting = 3
 
-// holdsPrivateKey reports whether a text contains a PEM private key, plain or in base64 as in a kubeconfig or Secret.
-// It is the last line of defence: callers must already have removed secrets.
+// holdsPrivateKey reports whether a text contains a PEM private key, in plain text or in base64 as in a kubeconfig or
+// Secret. It is a last safeguard: callers must already have removed secrets.
 func holdsPrivateKey(text string) bool { return privateKeyWithin(text, maxNesting) }
 
 func privateKeyWithin(text string, depth int) bool {
@@ -36,5 +36,5 @@ func privateKeyWithin(text string, depth int) bool {
 	return false
 }
 
-// standardBase64 turns the URL alphabet into the usual one.
+// standardBase64 replaces the characters of the URL-safe alphabet with those of the standard one.
 func standardBase64(s string) string { return strings.NewReplacer("-", "+", "_", "/").Replace(s) }

@@ -22,14 +22,15 @@ import (
 )
 
 const (
-	recheckInterval    = 10 * time.Second          // rechecks Nodes and pods, whose changes may not change the DaemonSet
-	templateGeneration = "pod-template-generation" // the controller's label on its pods
-	// unavailableBefore is the annotation with a DaemonSet's own maxUnavailable while a rollout uses another.
+	recheckInterval    = 10 * time.Second          // between checks of Nodes and pods, which may change without the DaemonSet
+	templateGeneration = "pod-template-generation" // label that the DaemonSet controller sets on its pods
+	// unavailableBefore is the annotation that stores the original maxUnavailable of a DaemonSet while a rollout uses a
+	// higher value.
 	unavailableBefore = "kubeone.k8c.io/max-unavailable"
 )
 
-// waitDaemonSet waits for a DaemonSet's rollout. Pods on Nodes that are not Ready count as unavailable and would stop
-// the controller. So maxUnavailable is increased by their number during the rollout.
+// waitDaemonSet waits for the rollout of a DaemonSet. Pods on Nodes that are not Ready count as unavailable, so they
+// could block the rollout. Therefore maxUnavailable is increased by the number of these Nodes until the rollout ends.
 func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	ctx, cancel := apicall.WithDefaultTimeout(ctx, apicall.WaitLimit)
 	defer cancel()
@@ -41,10 +42,10 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 		excused, state, err = c.excusedNodes(ctx, d, state)
 		return len(excused) > 0, state, err
 	}
-	for again := true; again; {
+	for waiting := true; waiting; {
 		within, end := context.WithTimeout(ctx, recheckInterval)
 		err = apicall.Await(within, sets, "wait for DaemonSet", w.Name, check)
-		again = err != nil && within.Err() != nil && ctx.Err() == nil
+		waiting = err != nil && within.Err() != nil && ctx.Err() == nil
 		end()
 	}
 	after, end := context.WithTimeout(context.WithoutCancel(ctx), apicall.RequestTimeout)
@@ -52,34 +53,35 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 	return excused, errors.Join(err, c.restoreMaxUnavailable(after, w))
 }
 
-// excusedNodes returns the Nodes that are not Ready if only they delay the DaemonSet: all others have its latest pods,
-// which are available. Otherwise it returns nil. State is extended to a description for errors.
+// excusedNodes returns the Nodes that are not Ready if only these delay the DaemonSet: all other Nodes run available
+// pods with the latest template. Otherwise it returns nil and increases maxUnavailable if necessary. The returned text
+// is state with the names of the Nodes that are not Ready.
 func (c Waiter) excusedNodes(ctx context.Context, d *appsv1.DaemonSet, state string) ([]string, string, error) {
-	silent, err := c.notReadyNodes(ctx)
-	if err != nil || len(silent) == 0 || d.Status.ObservedGeneration < d.Generation {
+	notReady, err := c.notReadyNodes(ctx)
+	if err != nil || len(notReady) == 0 || d.Status.ObservedGeneration < d.Generation {
 		return nil, state, err
 	}
-	state += "; not Ready: " + apicall.JoinNames(silent)
+	state += "; not Ready: " + apicall.JoinNames(notReady)
 	pods, err := c.podsOf(ctx, d)
 	if err != nil {
 		return nil, state, err
 	}
 	var out []string
-	well := 0
+	available := 0
 	for _, p := range pods {
 		switch node := p.Spec.NodeName; {
-		case slices.Contains(silent, node):
+		case slices.Contains(notReady, node):
 			if !slices.Contains(out, node) {
 				out = append(out, node)
 			}
 		case isLatest(&p, d):
-			well++
+			available++
 		default:
-			return nil, state, c.raiseMaxUnavailable(ctx, d, len(silent))
+			return nil, state, c.raiseMaxUnavailable(ctx, d, len(notReady))
 		}
 	}
-	if len(out) == 0 || well+len(out) < int(d.Status.DesiredNumberScheduled) {
-		return nil, state, c.raiseMaxUnavailable(ctx, d, len(silent))
+	if len(out) == 0 || available+len(out) < int(d.Status.DesiredNumberScheduled) {
+		return nil, state, c.raiseMaxUnavailable(ctx, d, len(notReady))
 	}
 	slices.Sort(out)
 	return out, state, nil
@@ -119,22 +121,23 @@ func (c Waiter) podsOf(ctx context.Context, d *appsv1.DaemonSet) ([]corev1.Pod, 
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, d) }), nil
 }
 
-// raiseMaxUnavailable increases maxUnavailable by the number of silent Nodes.
-func (c Waiter) raiseMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, silent int) error {
+// raiseMaxUnavailable increases maxUnavailable by the number of Nodes that are not Ready. It does nothing if the
+// DaemonSet uses maxSurge, or if maxUnavailable is already high enough.
+func (c Waiter) raiseMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, notReady int) error {
 	rolling := d.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil || rolling.MaxUnavailable == nil || rolling.MaxSurge != nil && rolling.MaxSurge.String() != "0" {
 		return nil
 	}
 	have, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(d.Status.DesiredNumberScheduled),
 		true)
-	if err != nil || have > silent {
+	if err != nil || have > notReady {
 		return err
 	}
-	own := cmp.Or(d.Annotations[unavailableBefore], rolling.MaxUnavailable.String())
-	return c.setMaxUnavailable(ctx, d, intstr.Parse(strconv.Itoa(1+silent)), own)
+	original := cmp.Or(d.Annotations[unavailableBefore], rolling.MaxUnavailable.String())
+	return c.setMaxUnavailable(ctx, d, intstr.Parse(strconv.Itoa(1+notReady)), original)
 }
 
-// restoreMaxUnavailable restores a DaemonSet's own maxUnavailable, also after an interrupted run.
+// restoreMaxUnavailable restores the original maxUnavailable of a DaemonSet, including after an interrupted run.
 func (c Waiter) restoreMaxUnavailable(ctx context.Context, w resources.Workload) error {
 	return apicall.Retry(ctx, "set maxUnavailable of DaemonSet", w.Name, func(ctx context.Context) error {
 		d, err := c.Kubernetes.AppsV1().DaemonSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
@@ -144,23 +147,23 @@ func (c Waiter) restoreMaxUnavailable(ctx context.Context, w resources.Workload)
 		if err != nil {
 			return err
 		}
-		own := d.Annotations[unavailableBefore]
-		if own == "" {
+		original := d.Annotations[unavailableBefore]
+		if original == "" {
 			return nil
 		}
-		return c.setMaxUnavailable(ctx, d, intstr.Parse(own), nil)
+		return c.setMaxUnavailable(ctx, d, intstr.Parse(original), nil)
 	})
 }
 
-// setMaxUnavailable sets maxUnavailable and the annotation with its former value; nil removes the annotation.
-func (c Waiter) setMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, room intstr.IntOrString, before any) error {
+// setMaxUnavailable sets maxUnavailable and the annotation with its original value; nil removes the annotation.
+func (c Waiter) setMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, value intstr.IntOrString, before any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"resourceVersion": d.ResourceVersion,
 			"annotations":     map[string]any{unavailableBefore: before},
 		},
 		"spec": map[string]any{
-			"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": room}},
+			"updateStrategy": map[string]any{"rollingUpdate": map[string]any{"maxUnavailable": value}},
 		},
 	})
 	if err != nil {

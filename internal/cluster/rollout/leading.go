@@ -11,12 +11,12 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// leaders are the Leases of control-plane components with leader election.
+// leaderLeases are the leader election Leases of control-plane components.
 var leaderLeases = []string{"kube-controller-manager", "kube-scheduler"}
 
-// WaitLeading waits until a controller manager and a scheduler lead. Until then, ending pods stay in their Services and
-// new ones are not scheduled. A component leads when it renews its Lease, whatever its clock says. A missing Lease is
-// skipped: it may have another name.
+// WaitLeading waits until a controller manager and a scheduler are leading. Until then, terminating pods stay in their
+// Services and new pods are not scheduled. A component is leading when it renews its Lease; its clock does not matter.
+// A missing Lease is skipped, because it may have another name.
 func (c Waiter) WaitLeading(ctx context.Context) error {
 	leases := c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
 	for _, name := range leaderLeases {
@@ -36,9 +36,9 @@ func (c Waiter) WaitLeading(ctx context.Context) error {
 			name, func(l *coordinationv1.Lease) (bool, string, error) {
 				holder := l.Spec.HolderIdentity
 				if holder == nil || *holder == "" {
-					return false, "no process holds its lease", nil
+					return false, "no process holds the Lease", nil
 				}
-				return !renewTime(l).Equal(before), *holder + " does not renew its lease", nil
+				return !renewTime(l).Equal(before), *holder + " does not renew the Lease", nil
 			})
 		if err != nil {
 			return err

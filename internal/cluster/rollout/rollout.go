@@ -1,4 +1,4 @@
-// Package rollout waits for rollouts of workloads and for the leaders of the control plane.
+// Package rollout waits for workload rollouts and for the leaders of control-plane components.
 package rollout
 
 import (
@@ -18,8 +18,8 @@ type Waiter struct {
 	Kubernetes kubernetes.Interface
 }
 
-// WaitRollout waits until every pod of a DaemonSet or Deployment has the latest template and is available. It does not
-// wait for a DaemonSet's pods on Nodes that are not Ready, and returns the names of these Nodes.
+// WaitRollout waits until all pods of a DaemonSet or Deployment have the latest template and are available. It does not
+// wait for DaemonSet pods on Nodes that are not Ready, and returns the names of these Nodes.
 func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	op := "wait for " + w.Kind
 	switch w.Kind {
@@ -31,8 +31,8 @@ func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused 
 	return nil, apicall.Wrap(op, w.Name, fmt.Errorf("waiting for a rollout of a %s is not supported", w.Kind))
 }
 
-// WaitDeploymentAvailable waits until a Deployment has the condition Available: its minimum of pods is available. This
-// is weaker than WaitRollout.
+// WaitDeploymentAvailable waits until a Deployment has the condition Available, which means that the minimum number of
+// pods is available. This is weaker than WaitRollout.
 func (c Waiter) WaitDeploymentAvailable(ctx context.Context, namespace, name string) error {
 	return apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(namespace), "wait for Deployment", name,
 		deploymentAvailable)
@@ -43,7 +43,7 @@ func daemonSetDone(d *appsv1.DaemonSet) (bool, string, error) {
 	state := fmt.Sprintf("%d of %d pods updated, %d available", s.UpdatedNumberScheduled, s.DesiredNumberScheduled,
 		s.NumberAvailable)
 	if s.ObservedGeneration < d.Generation {
-		return false, "its controller has not seen the change", nil
+		return false, "its controller has not observed the change", nil
 	}
 	return s.UpdatedNumberScheduled >= s.DesiredNumberScheduled && s.NumberAvailable >= s.DesiredNumberScheduled, state,
 		nil
@@ -58,19 +58,19 @@ func deploymentDone(d *appsv1.Deployment) (bool, string, error) {
 	state := fmt.Sprintf("%d of %d replicas updated, %d available, %d in all", s.UpdatedReplicas, want,
 		s.AvailableReplicas, s.Replicas)
 	if s.ObservedGeneration < d.Generation {
-		return false, "its controller has not seen the change", nil
+		return false, "its controller has not observed the change", nil
 	}
 	return s.UpdatedReplicas >= want && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= want, state, nil
 }
 
 func deploymentAvailable(d *appsv1.Deployment) (bool, string, error) {
 	if d.Status.ObservedGeneration < d.Generation {
-		return false, "its controller has not seen the change", nil
+		return false, "its controller has not observed the change", nil
 	}
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentAvailable {
 			return condition.Status == corev1.ConditionTrue, condition.Reason + ": " + condition.Message, nil
 		}
 	}
-	return false, "it has no condition Available", nil
+	return false, "the condition Available is missing", nil
 }

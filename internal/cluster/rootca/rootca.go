@@ -1,4 +1,4 @@
-// Package rootca publishes the cluster's CAs for joining hosts, and checks whether pods know them.
+// Package rootca publishes the cluster CAs for joining hosts, and checks whether running pods have read them.
 package rootca
 
 import (
@@ -19,42 +19,43 @@ import (
 )
 
 const (
-	// rootCA is the ConfigMap in each namespace with the cluster's CAs. The controller manager writes it.
+	// rootCA is the ConfigMap in each namespace that contains the cluster CAs. The controller manager writes it.
 	rootCA    = "kube-root-ca.crt"
 	rootCAKey = "ca.crt"
-	// projection is the maximum time until a kubelet updates the volumes of running pods after a change of a ConfigMap:
-	// its resync of a minute plus the delay of its watch (kubernetes.io/docs/concepts/configuration/configmap).
+	// projectionDelay is the maximum time until a kubelet updates the volumes of running pods after a ConfigMap changes:
+	// one minute until its resync plus the delay of its watch (kubernetes.io/docs/concepts/configuration/configmap).
 	projectionDelay = 2 * time.Minute
 	pageSize        = 500
 )
 
-// Publisher publishes CAs. It is safe for concurrent use.
+// Publisher publishes the cluster CAs. It is safe for concurrent use.
 type Publisher struct {
 	Kubernetes kubernetes.Interface
 }
 
-// PublishCAs writes CAs, in PEM, to kube-public/cluster-info, where joining hosts read them.
+// PublishCAs writes CAs, in PEM, to the ConfigMap kube-public/cluster-info, where joining hosts read them. It does
+// nothing if the ConfigMap does not exist.
 func (p Publisher) PublishCAs(ctx context.Context, pem []byte) error {
 	maps := p.Kubernetes.CoreV1().ConfigMaps(metav1.NamespacePublic)
-	const what = "write the cluster's CAs to ConfigMap"
+	const what = "write the cluster CAs to ConfigMap"
 	return apicall.Retry(ctx, what, "cluster-info", func(ctx context.Context) error {
 		held, err := maps.Get(ctx, "cluster-info", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return nil // no host joins with it
+			return nil
 		}
 		if err != nil {
 			return err
 		}
 		config, err := clientcmd.Load([]byte(held.Data["kubeconfig"]))
 		if err != nil {
-			return fmt.Errorf("ConfigMap kube-public/cluster-info holds no kubeconfig: %w", err)
+			return fmt.Errorf("ConfigMap kube-public/cluster-info does not contain a kubeconfig: %w", err)
 		}
-		same := true
+		unchanged := true
 		for _, c := range config.Clusters {
-			same = same && bytes.Equal(c.CertificateAuthorityData, pem)
+			unchanged = unchanged && bytes.Equal(c.CertificateAuthorityData, pem)
 			c.CertificateAuthorityData = pem
 		}
-		if same {
+		if unchanged {
 			return nil
 		}
 		text, err := clientcmd.Write(*config)
@@ -67,8 +68,8 @@ func (p Publisher) PublishCAs(ctx context.Context, pem []byte) error {
 	})
 }
 
-// AwaitRootCAs waits until the controller manager has published the CAs with these keys, by authority.KeyID, in all
-// namespaces.
+// AwaitRootCAs waits until the controller manager has published the CAs with these keys in all namespaces. Keys are
+// those of authority.KeyID.
 func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 	namespaces, err := p.activeNamespaces(ctx)
 	if err != nil {
@@ -89,8 +90,8 @@ func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 }
 
 func containsKeys(pem []byte, keys []string) bool {
-	has := authority.Keys(pem)
-	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(has, key) })
+	present := authority.Keys(pem)
+	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(present, key) })
 }
 
 // activeNamespaces returns the namespaces that are not being deleted.
@@ -112,11 +113,11 @@ func (p Publisher) activeNamespaces(ctx context.Context) ([]string, error) {
 	return out, err
 }
 
-// UnawarePods returns the pods, as sorted "namespace/name", with a container that may know fewer CAs than these: it
-// started before they were in the pod's ConfigMap or service account Secret. Pods without CAs and ended pods are left
-// out.
+// UnawarePods returns the pods, as sorted "namespace/name", with a container that may not have read these CAs: it
+// started before they were in the ConfigMap or service account Secret of the pod. It ignores pods that do not use CAs
+// and pods that have ended.
 func (p Publisher) UnawarePods(ctx context.Context, keys []string) ([]string, error) {
-	told, err := p.findPublicationTimes(ctx, keys)
+	times, err := p.findPublicationTimes(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func (p Publisher) UnawarePods(ctx context.Context, keys []string) ([]string, er
 		}
 		for i := range list.Items {
 			pod := &list.Items[i]
-			if slices.ContainsFunc(volumeTimes(pod, told), func(at time.Time) bool { return !startedAfter(pod, at) }) {
+			if slices.ContainsFunc(volumeTimes(pod, times), func(at time.Time) bool { return !startedAfter(pod, at) }) {
 				out = append(out, pod.Namespace+"/"+pod.Name)
 			}
 		}
@@ -148,10 +149,10 @@ func (p Publisher) UnawarePods(ctx context.Context, keys []string) ([]string, er
 	}
 }
 
-// sinceWhen has the times since when pods can read the keys. A missing entry or zero is never.
+// publicationTimes contains the times at which pods could first read the keys. A missing entry or zero means never.
 type publicationTimes struct {
-	namespaces map[string]time.Time // in the ConfigMap of each
-	secrets    map[string]time.Time // in Secrets with tokens, by "namespace/name"
+	namespaces map[string]time.Time // time by namespace, for its ConfigMap
+	secrets    map[string]time.Time // time by "namespace/name", for Secrets with tokens
 }
 
 func (p Publisher) findPublicationTimes(ctx context.Context, keys []string) (publicationTimes, error) {
@@ -163,7 +164,8 @@ func (p Publisher) findPublicationTimes(ctx context.Context, keys []string) (pub
 	return publicationTimes{namespaces, secrets}, err
 }
 
-// timesInSecrets returns since when the Secrets of service accounts have the keys.
+// timesInSecrets returns when each service account Secret received the keys, by "namespace/name". The time is zero for
+// a Secret that does not contain them.
 func (p Publisher) timesInSecrets(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	out := map[string]time.Time{}
 	err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) error {
@@ -188,7 +190,8 @@ func (p Publisher) timesInSecrets(ctx context.Context, keys []string) (map[strin
 	return out, err
 }
 
-// timesInNamespaces returns since when the ConfigMaps of namespaces have the keys.
+// timesInNamespaces returns when the ConfigMap in each namespace received the keys. Namespaces whose ConfigMap does not
+// contain them are left out.
 func (p Publisher) timesInNamespaces(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	namespaces, err := p.activeNamespaces(ctx)
 	if err != nil {
@@ -214,8 +217,8 @@ func (p Publisher) timesInNamespaces(ctx context.Context, keys []string) (map[st
 	return out, nil
 }
 
-// lastWritten returns when an object was last changed. For an object that never changed it returns the beginning of
-// time, since every reader has read its current content.
+// lastWritten returns when an object was last changed. For an object that has never changed it returns the Unix epoch,
+// because every reader has the current content.
 func lastWritten(o metav1.Object) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, f := range o.GetManagedFields() {
@@ -229,19 +232,19 @@ func lastWritten(o metav1.Object) time.Time {
 	return at
 }
 
-// volumeTimes returns since when each of the pod's volumes with the cluster's CAs has the keys. It returns none for an
-// ended pod.
+// volumeTimes returns, for each volume of the pod that contains cluster CAs, when it received the keys. It returns
+// nothing for a pod that has ended.
 func volumeTimes(pod *corev1.Pod, at publicationTimes) []time.Time {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}
 	var out []time.Time
-	inMap := func(name string) {
+	addConfigMap := func(name string) {
 		if name == rootCA {
 			out = append(out, at.namespaces[pod.Namespace])
 		}
 	}
-	inSecret := func(name string) {
+	addSecret := func(name string) {
 		if since, ok := at.secrets[pod.Namespace+"/"+name]; ok {
 			out = append(out, since)
 		}
@@ -249,16 +252,16 @@ func volumeTimes(pod *corev1.Pod, at publicationTimes) []time.Time {
 	for _, v := range pod.Spec.Volumes {
 		switch {
 		case v.ConfigMap != nil:
-			inMap(v.ConfigMap.Name)
+			addConfigMap(v.ConfigMap.Name)
 		case v.Secret != nil:
-			inSecret(v.Secret.SecretName)
+			addSecret(v.Secret.SecretName)
 		case v.Projected != nil:
 			for _, s := range v.Projected.Sources {
 				switch {
 				case s.ConfigMap != nil:
-					inMap(s.ConfigMap.Name)
+					addConfigMap(s.ConfigMap.Name)
 				case s.Secret != nil:
-					inSecret(s.Secret.Name)
+					addSecret(s.Secret.Name)
 				}
 			}
 		}
@@ -266,17 +269,17 @@ func volumeTimes(pod *corev1.Pod, at publicationTimes) []time.Time {
 	return out
 }
 
-// startedAfter reports whether all containers of a pod started after told. API times have whole seconds, so the same
-// second counts as before.
-func startedAfter(pod *corev1.Pod, told time.Time) bool {
-	if told.IsZero() {
+// startedAfter reports whether all containers of a pod started after the CAs were published. API times have a
+// resolution of one second, so a container that started in the same second counts as started before.
+func startedAfter(pod *corev1.Pod, published time.Time) bool {
+	if published.IsZero() {
 		return false
 	}
-	if pod.CreationTimestamp.After(told) {
-		return true // its volumes were made with them
+	if pod.CreationTimestamp.After(published) {
+		return true // its volumes contained the CAs from the beginning
 	}
 	for _, c := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
-		if r := c.State.Running; r != nil && !r.StartedAt.After(told.Add(projectionDelay)) {
+		if r := c.State.Running; r != nil && !r.StartedAt.After(published.Add(projectionDelay)) {
 			return false
 		}
 	}

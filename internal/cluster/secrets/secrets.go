@@ -1,5 +1,5 @@
-// Package secrets rewrites a cluster's Secrets unchanged, so that the API server stores them with its current
-// encryption. The API server writes an unchanged object to etcd only if it is stored differently.
+// Package secrets rewrites the Secrets in a cluster without changing them, so that the API server stores them with its
+// current encryption. The API server writes an unchanged object to etcd only if its stored form would differ.
 package secrets
 
 import (
@@ -15,7 +15,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// page is the number of Secrets read at a time. Each may have a mebibyte.
+// pageSize is the number of Secrets per request. A Secret can be as large as one mebibyte.
 const pageSize = 100
 
 // Rewriter rewrites Secrets.
@@ -23,9 +23,9 @@ type Rewriter struct {
 	Dynamic dynamic.Interface
 }
 
-// RewriteSecrets rewrites every Secret, page by page, and calls tell after each page with the number so far. Concurrent
-// changes and deletions by others win. A call after an interrupted one repeats all, at little cost. Fields unknown to
-// this program are kept.
+// RewriteSecrets rewrites all Secrets page by page, and calls tell after each page with the number of Secrets so far.
+// It never overwrites concurrent changes and deletions. After an interruption, the next call starts from the beginning,
+// which is cheap. Fields unknown to this program are kept.
 func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) error {
 	written := 0
 	for next := ""; ; {
@@ -33,7 +33,7 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 		err := apicall.Retry(ctx, "list Secrets", "", func(ctx context.Context) (err error) {
 			opts := metav1.ListOptions{Limit: pageSize, Continue: next}
 			list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
-			if apierrors.IsResourceExpired(err) { // starts again; rewritten Secrets cost little
+			if apierrors.IsResourceExpired(err) { // start again, which is cheap for Secrets that are already rewritten
 				next, opts.Continue = "", ""
 				list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			}
@@ -55,29 +55,29 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 	}
 }
 
-// rewriteSecret rewrites one Secret. If it has changed since it was read, its newest version is rewritten: that change
-// may have gone through an API server with the old configuration.
+// rewriteSecret rewrites one Secret. If the Secret has changed since it was read, it rewrites the latest version,
+// because an API server with the old configuration may have stored that change.
 func (r Rewriter) rewriteSecret(ctx context.Context, secret *unstructured.Unstructured) error {
 	client := r.Dynamic.Resource(secretsResource()).Namespace(secret.GetNamespace())
-	read := secret
+	current := secret
 	return apicall.Retry(ctx, "rewrite Secret", secret.GetNamespace()+"/"+secret.GetName(),
 		func(ctx context.Context) error {
-			if read == nil {
-				found, err := client.Get(ctx, secret.GetName(), metav1.GetOptions{})
+			if current == nil {
+				latest, err := client.Get(ctx, secret.GetName(), metav1.GetOptions{})
 				if apierrors.IsNotFound(err) {
 					return nil
 				}
 				if err != nil {
 					return err
 				}
-				read = found
+				current = latest
 			}
-			_, err := client.Update(ctx, read, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+			_, err := client.Update(ctx, current, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 			switch {
 			case apierrors.IsNotFound(err):
-				return nil // deleted; a Secret of the same name was written since
+				return nil // deleted; a new Secret with this name uses the current encryption
 			case err != nil:
-				read = nil
+				current = nil
 			}
 			return err
 		})

@@ -16,15 +16,16 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// RenewTokenSecrets replaces the service account tokens in Secrets that were signed by a dropped key, given by its
-// "kid". The cluster's controllers make the new tokens. It waits for each, and calls tell with its Secret.
+// RenewTokenSecrets replaces service account tokens in Secrets that were signed with a dropped key, which is identified
+// by its "kid". The token controller creates the new tokens. RenewTokenSecrets waits for each of them, and then calls
+// tell with the Secret.
 func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error {
 	opts := metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken), Limit: pageSize}
 	for {
 		var list *unstructured.UnstructuredList
 		err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) (err error) {
 			list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
-			if apierrors.IsResourceExpired(err) { // starts again; renewed Secrets are skipped
+			if apierrors.IsResourceExpired(err) { // start again; renewed Secrets are skipped
 				opts.Continue = ""
 				list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			}
@@ -34,7 +35,7 @@ func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell 
 			return err
 		}
 		for i := range list.Items {
-			if by := signingKeyOf(&list.Items[i]); by == "" || !slices.Contains(dropped, by) {
+			if key := signingKeyOf(&list.Items[i]); key == "" || !slices.Contains(dropped, key) {
 				continue
 			}
 			if err := r.renewToken(ctx, &list.Items[i], dropped); err != nil {
@@ -48,7 +49,8 @@ func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell 
 	}
 }
 
-// renewToken removes the token from a Secret, and waits until the controller has added a new one.
+// renewToken removes the token from a Secret and waits until the token controller has added a new one. It returns nil
+// if the Secret is deleted.
 func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructured, dropped []string) error {
 	client := r.Dynamic.Resource(secretsResource()).Namespace(secret.GetNamespace())
 	patch, err := json.Marshal([]map[string]string{
@@ -76,8 +78,8 @@ func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructu
 	}
 	return apicall.Await(ctx, client, "wait for a new token in Secret", secret.GetName(),
 		func(s *unstructured.Unstructured) (bool, string, error) {
-			by := signingKeyOf(s)
-			return by != "" && !slices.Contains(dropped, by), "it has no new token yet", nil
+			key := signingKeyOf(s)
+			return key != "" && !slices.Contains(dropped, key), "it has no new token yet", nil
 		})
 }
 
@@ -87,7 +89,7 @@ func tokenOf(secret *unstructured.Unstructured) string {
 	return token
 }
 
-// signingKeyOf returns the "kid" of the key that signed a Secret's token; "" if it cannot be read.
+// signingKeyOf returns the "kid" of the key that signed the token in a Secret; "" if it cannot be read.
 func signingKeyOf(secret *unstructured.Unstructured) string {
 	token, err := base64.StdEncoding.DecodeString(tokenOf(secret))
 	if err != nil {

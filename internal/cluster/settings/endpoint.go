@@ -12,9 +12,10 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// PublishEndpoint writes the API's endpoint, "host:port", to the objects that joining hosts read. It changes
-// cluster-info first, if that exists, and then kubeadm's configuration, which also gets the names for API servers'
-// certificates. So kubeadm's configuration shows that the move is complete. Other fields stay. It is idempotent.
+// PublishEndpoint writes the API endpoint, "host:port", to the objects that joining hosts read. It first changes
+// cluster-info, if that exists, and then the kubeadm configuration, which also receives the names for the API server
+// certificates. Therefore the kubeadm configuration shows whether the move is complete. Other fields stay. It is
+// idempotent.
 func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []string) error {
 	err := s.editConfigMap(ctx, metav1.NamespacePublic, "cluster-info", "kubeconfig",
 		func(text string) (string, error) {
@@ -38,7 +39,7 @@ func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []st
 				return "", err
 			}
 			if config["kind"] != "ClusterConfiguration" {
-				return "", fmt.Errorf("it holds no ClusterConfiguration")
+				return "", fmt.Errorf("it does not contain a ClusterConfiguration")
 			}
 			config["controlPlaneEndpoint"] = endpoint
 			server, ok := config["apiServer"].(map[string]any)
@@ -52,7 +53,7 @@ func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []st
 		})
 }
 
-// editConfigMap changes one key of a ConfigMap.
+// editConfigMap calls change with the text of one key in a ConfigMap and saves the result if it differs.
 func (s Setter) editConfigMap(ctx context.Context, namespace, name, key string,
 	change func(string) (string, error)) error {
 	maps := s.Kubernetes.CoreV1().ConfigMaps(namespace)
@@ -63,7 +64,7 @@ func (s Setter) editConfigMap(ctx context.Context, namespace, name, key string,
 		}
 		text, err := change(held.Data[key])
 		if err != nil {
-			return fmt.Errorf("%s of ConfigMap %s/%s cannot be changed: %w", key, namespace, name, err)
+			return fmt.Errorf("%s in ConfigMap %s/%s cannot be changed: %w", key, namespace, name, err)
 		}
 		if text == held.Data[key] {
 			return nil

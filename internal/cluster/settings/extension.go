@@ -13,8 +13,8 @@ import (
 
 const extensionConfigMap = "extension-apiserver-authentication"
 
-// ExtensionCAs returns the CA keys that extension API servers trust for clients and for the front proxy. They are given
-// by authority.KeyID, in a map by the name of the authority.
+// ExtensionCAs returns the keys (authority.KeyID) of the CAs that extension API servers trust, by the name of the
+// authority: the cluster CA for clients, and the front-proxy CA.
 func (s Setter) ExtensionCAs(ctx context.Context) (map[string][]string, error) {
 	held, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, extensionConfigMap, metav1.GetOptions{})
 	if err != nil {
@@ -27,7 +27,7 @@ func (s Setter) ExtensionCAs(ctx context.Context) (map[string][]string, error) {
 	return out, nil
 }
 
-// extensionKey returns the key of the ConfigMap with the CAs of an authority.
+// extensionKey returns the key in the ConfigMap that contains the CAs of the named authority.
 func extensionKey(name string) string {
 	if name == observed.ClusterCA {
 		return "client-ca-file"
@@ -35,25 +35,25 @@ func extensionKey(name string) string {
 	return "requestheader-client-ca-file"
 }
 
-// TrimExtensionCAs removes all CAs without a trusted key, by authority.KeyID, from those that extension API servers use
-// for the named authority: the front proxy, or the cluster for clients. API servers add their CAs and remove none. It
-// fails if no trusted key is there.
+// TrimExtensionCAs removes untrusted CAs from those that extension API servers use for the named authority. Trusted
+// contains the keys (authority.KeyID) to keep. This is necessary because API servers add their CAs but never remove
+// any. It fails if the ConfigMap contains no trusted CA.
 func (s Setter) TrimExtensionCAs(ctx context.Context, name string, trusted []string) error {
 	return s.editConfigMap(ctx, metav1.NamespaceSystem, extensionConfigMap, extensionKey(name),
 		func(text string) (string, error) {
-			has, err := authority.ParsePublic([]byte(text))
+			present, err := authority.ParsePublic([]byte(text))
 			if err != nil {
 				return "", err
 			}
-			left, err := has.Only(slices.DeleteFunc(has.Keys(), func(key string) bool {
+			kept, err := present.Only(slices.DeleteFunc(present.Keys(), func(key string) bool {
 				return !slices.Contains(trusted, key)
 			})...)
 			if err != nil {
 				return "", err
 			}
-			if len(left.Keys()) == 0 {
-				return "", fmt.Errorf("it has none of the CAs that the API servers trust")
+			if len(kept.Keys()) == 0 {
+				return "", fmt.Errorf("it contains none of the CAs that the API servers trust")
 			}
-			return string(left.Text()), nil
+			return string(kept.Text()), nil
 		})
 }

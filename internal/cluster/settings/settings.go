@@ -1,4 +1,5 @@
-// Package settings changes kube-proxy, cluster DNS and the API endpoint in objects that kubeadm applied.
+// Package settings changes the settings of kube-proxy, cluster DNS and the API endpoint in objects that kubeadm
+// applied.
 package settings
 
 import (
@@ -14,7 +15,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// ConfigAnnotation on the pods of kube-proxy is the ConfigMap version for which they were restarted.
+// ConfigAnnotation on kube-proxy pods contains the version of the ConfigMap for which they were restarted.
 const ConfigAnnotation = "kubeone.k8c.io/config-changed-at"
 
 // Setter changes these settings.
@@ -25,9 +26,9 @@ type Setter struct {
 // Change returns the desired configuration and kubeconfig of kube-proxy. It may be called again after a conflict.
 type Change func(config, kubeconfig string) (newConfig, newKubeconfig string, err error)
 
-// SetKubeProxy changes kube-proxy's ConfigMap and restarts its pods, which read it only once. The ConfigMap is marked
-// from its change until the DaemonSet is changed, so that a later call resumes an interrupted one. The DaemonSet's
-// controller replaces the pods, within its maxUnavailable.
+// SetKubeProxy changes the kube-proxy ConfigMap and restarts the pods, which read it only at startup. The ConfigMap is
+// marked from its change until the DaemonSet is changed, so that a later call can resume an interrupted one. The
+// DaemonSet controller replaces the pods within maxUnavailable.
 func (s Setter) SetKubeProxy(ctx context.Context, change Change) error {
 	const op, name = "set the configuration of", "kube-proxy"
 	maps := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem)
@@ -74,8 +75,8 @@ func (s Setter) SetKubeProxy(ctx context.Context, change Change) error {
 	})
 }
 
-// restartDaemonSet restarts the pods of a DaemonSet in kube-system, once for each mark. A missing DaemonSet is no
-// error: its pods will start with the new configuration.
+// restartDaemonSet restarts the pods of a DaemonSet in kube-system once for each mark. If the DaemonSet does not exist,
+// it returns nil, because its pods will start with the new configuration.
 func (s Setter) restartDaemonSet(ctx context.Context, name, mark string) error {
 	patch := map[string]any{"spec": map[string]any{"template": json.RawMessage(annotationPatch(ConfigAnnotation,
 		mark))}}
@@ -93,7 +94,7 @@ func (s Setter) restartDaemonSet(ctx context.Context, name, mark string) error {
 	})
 }
 
-// annotationPatch returns a merge patch of one annotation; nil removes it.
+// annotationPatch returns a merge patch that sets one annotation; nil removes the annotation.
 func annotationPatch(key string, value any) []byte {
 	body, _ := json.Marshal(map[string]any{ // strings and nil cannot fail
 		"metadata": map[string]any{"annotations": map[string]any{key: value}},
@@ -101,7 +102,7 @@ func annotationPatch(key string, value any) []byte {
 	return body
 }
 
-// ScaleDNS sets the number of DNS servers to the result of want for the current number.
+// ScaleDNS calls want with the current number of DNS servers and scales the Deployment to the result.
 func (s Setter) ScaleDNS(ctx context.Context, want func(have int32) int32) error {
 	deployments := s.Kubernetes.AppsV1().Deployments(system.Namespace)
 	return apicall.Retry(ctx, "scale", system.DNSDeployment, func(ctx context.Context) error {

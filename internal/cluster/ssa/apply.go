@@ -37,23 +37,25 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Applier {
 
 // Result is the result of an apply.
 type Result struct {
-	Objects int      // how many were applied
+	Objects int      // number of applied objects
 	Changed []string // those that were created or changed, as "Kind namespace/name", in the order of the input
 }
 
-// Apply applies objects and takes over their fields from other managers. Fields that the objects do not have stay.
-// Namespaces come first, then CRDs, until their kinds are served, access rules, configuration, and workloads last.
-// Objects of one phase are applied in parallel.
+// Apply applies objects and takes over their fields from other managers. Other fields stay. It applies Namespaces
+// first, then CRDs, and waits until the API serves their kinds. Access rules, configuration and workloads follow, in
+// this order. Objects in the same phase are applied in parallel.
 func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
 	return c.applyAll(ctx, objects, true)
 }
 
-// ApplyOwn is Apply without taking over fields. A conflict with another manager is an *apicall.Error of class Operator.
+// ApplyOwn is like Apply, but does not take over fields. A conflict with another manager is an *apicall.Error of class
+// Operator.
 func (c *Applier) ApplyOwn(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
 	return c.applyAll(ctx, objects, false)
 }
 
-// FindConflicts returns the error of ApplyOwn for the first object with a conflict. It changes nothing.
+// FindConflicts returns the error that ApplyOwn would return for the first object with a conflict, and nil if there is
+// none. It changes nothing.
 func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unstructured) error {
 	for i := range objects {
 		o := &objects[i]
@@ -62,7 +64,7 @@ func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unst
 			if err != nil {
 				return err
 			}
-			if is, err := readVersion(ctx, where, o.GetName()); err != nil || is == "" {
+			if version, err := readVersion(ctx, where, o.GetName()); err != nil || version == "" {
 				return err
 			}
 			_, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
@@ -84,7 +86,7 @@ func asOperatorError(err error) error {
 		return err
 	}
 	return &apicall.Error{
-		Op:    "changed by another program or person, which kubeone does not overwrite",
+		Op:    "another program or person has changed it, and kubeone does not overwrite the change",
 		Class: apicall.Operator, Err: fmt.Errorf("%w; undo that change", err),
 	}
 }
@@ -124,19 +126,19 @@ func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstruc
 	return group.Wait()
 }
 
-// applyOne applies one object and reports whether that changed it.
+// applyOne applies one object and reports whether this changed it. For a CRD, it waits until the API serves the kind.
 func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, force bool) (changed bool, err error) {
-	before, known := "", false
+	before, hasRead := "", false
 	err = apicall.Retry(ctx, "apply", Describe(o), func(ctx context.Context) error {
 		where, err := c.Resource(o)
 		if err != nil {
 			return err
 		}
-		if !known { // asked once: a retry after a lost answer must still report the change
+		if !hasRead { // read only once: a retry after a lost answer must still report the change
 			if before, err = readVersion(ctx, where, o.GetName()); err != nil {
 				return err
 			}
-			known = true
+			hasRead = true
 		}
 		after, err := where.Apply(ctx, o.GetName(), o,
 			metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: force})
@@ -152,30 +154,31 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 	return changed, c.waitEstablished(ctx, o.GetName())
 }
 
-// Preview returns the live object, nil if there is none, and the object as an apply would leave it. It changes nothing.
-func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (is, then *unstructured.Unstructured,
+// Preview returns the live object, and the object as it would be after an apply. It changes nothing. If the object does
+// not exist, it returns nil for both.
+func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (current, planned *unstructured.Unstructured,
 	err error) {
 	where, err := c.Resource(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	is, err = where.Get(ctx, o.GetName(), metav1.GetOptions{})
+	current, err = where.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, apicall.Wrap("compare", Describe(o), err)
 	}
-	then, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
+	planned, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
 		FieldManager: apicall.FieldManager, Force: true, DryRun: []string{metav1.DryRunAll},
 	})
 	if err != nil {
 		return nil, nil, apicall.Wrap("compare", Describe(o), err)
 	}
-	return is, then, nil
+	return current, planned, nil
 }
 
-// readVersion returns an object's resource version; "" if it does not exist.
+// readVersion returns the resource version of an object; "" if it does not exist.
 func readVersion(ctx context.Context, where dynamic.ResourceInterface, name string) (string, error) {
 	have, err := where.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -187,7 +190,7 @@ func readVersion(ctx context.Context, where dynamic.ResourceInterface, name stri
 	return have.GetResourceVersion(), nil
 }
 
-// Resource returns the client for objects of o's kind and namespace.
+// Resource returns the client for the kind and namespace of o.
 func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	if scheme.Scheme.Recognizes(kind) && (o.GetNamespace() != "" || isClusterScoped(kind.Kind)) { // needs no discovery
@@ -198,7 +201,7 @@ func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 		return c.dynamic.Resource(resource).Namespace(o.GetNamespace()), nil
 	}
 	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) { // it may have been defined since
+	if meta.IsNoMatchError(err) { // the kind may have been defined since the last discovery
 		c.kinds.Reset()
 		mapping, err = c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	}
@@ -244,7 +247,7 @@ func groupByPhase(objects []unstructured.Unstructured) [][]int {
 
 const lastPhase = 7
 
-// phaseOf returns the phase of a kind. Objects that others refer to come first.
+// phaseOf returns the phase in which objects of a kind are applied. Objects that others refer to come first.
 func phaseOf(kind string) int {
 	switch kind {
 	case "Namespace":
@@ -262,12 +265,12 @@ func phaseOf(kind string) int {
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob", "Pod", "HorizontalPodAutoscaler":
 		return 5
 	case "ValidatingAdmissionPolicyBinding":
-		return lastPhase // a client that may not list everything can bind only an existing policy
+		return lastPhase // clients with limited permissions can bind only an existing policy
 	}
-	return lastPhase - 1 // custom resources, webhooks, API services: they need workloads or kinds
+	return lastPhase - 1 // custom resources, webhooks and API services need workloads or kinds
 }
 
-// waitEstablished waits until the API serves the kind of a CRD.
+// waitEstablished waits until the API serves the kind that a CRD defines.
 func (c *Applier) waitEstablished(ctx context.Context, name string) error {
 	crds := schema.GroupVersionResource{
 		Group:    "apiextensions.k8s.io",

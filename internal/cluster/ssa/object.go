@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// Create creates an object. An existing object of that name stays unchanged.
+// Create creates an object. If an object with that name exists, it stays unchanged, and Create returns nil.
 func (c *Applier) Create(ctx context.Context, o *unstructured.Unstructured) error {
 	return c.withRetry(ctx, "create", o, func(ctx context.Context) error {
 		where, err := c.Resource(o)
@@ -26,7 +26,7 @@ func (c *Applier) Create(ctx context.Context, o *unstructured.Unstructured) erro
 	})
 }
 
-// Merge changes an object with a JSON merge patch. It uses only the kind, namespace and name of o.
+// Merge applies a JSON merge patch to an object. Only the kind, namespace and name of o are used.
 func (c *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error {
 	return c.withRetry(ctx, "change", o, func(ctx context.Context) error {
 		where, err := c.Resource(o)
@@ -39,9 +39,9 @@ func (c *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, patch
 	})
 }
 
-// Delete deletes objects and what they own, in reverse order. A missing object is no error.
+// Delete deletes objects and the objects that they own, in reverse order. It ignores objects that do not exist.
 func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructured) error {
-	behind := metav1.DeletePropagationBackground
+	policy := metav1.DeletePropagationBackground
 	for i := len(objects) - 1; i >= 0; i-- {
 		o := &objects[i]
 		err := c.withRetry(ctx, "delete", o, func(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructure
 			if err != nil {
 				return err
 			}
-			err = where.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &behind})
+			err = where.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &policy})
 			if apierrors.IsNotFound(err) {
 				return nil
 			}

@@ -218,7 +218,7 @@ func stepKeeps(s plan.Step, was world.Objects, now record.Record) bool {
 // PublishCAs and AwaitRootCAs only need the API.
 func (a *api) PublishCAs(ctx context.Context, _ []byte) error { return a.needAPI(ctx, "CAs") }
 
-// AwaitRootCAs is like NameCAs.
+// AwaitRootCAs is like PublishCAs.
 func (a *api) AwaitRootCAs(ctx context.Context, _ []string) error { return a.needAPI(ctx, "CAs") }
 
 // UnawarePods returns no pods.

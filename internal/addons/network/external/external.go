@@ -1,4 +1,4 @@
-// Package external is the network plugin that another tool deploys.
+// Package external represents a network plugin that another tool deploys.
 package external
 
 import (

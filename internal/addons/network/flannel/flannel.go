@@ -23,7 +23,7 @@ const (
 
 const repository = "flannel-io/flannel"
 
-// objects have the names in flannel's own manifest, so that they match its documentation.
+// objects use the names from the official flannel manifest, so that they match its documentation.
 //
 //go:embed objects.yaml
 var objects string

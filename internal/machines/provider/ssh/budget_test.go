@@ -79,7 +79,7 @@ func TestABudgetThatNeverYieldsIsNamed(t *testing.T) {
 		t.Helper()
 		got := meta.FindStatusCondition(is.Status.Conditions, condition)
 		if got == nil || got.Reason != provider.Retrying || !strings.Contains(got.Message,
-			"default/db-0 (PodDisruptionBudget db-budget wants 1 of 1 pods, so it never allows a disruption)") {
+			"default/db-0 (PodDisruptionBudget db-budget requires 1 of 1 pods, so it never allows a disruption)") {
 			t.Errorf("%s is %+v", condition, got)
 		}
 	}
