@@ -28,7 +28,7 @@ func TestRepetitionIsBounded(t *testing.T) {
 				strings.ReplaceAll(lines, "\n", "\n        ") + "\n"
 			_, err := manifest.Load(t.Context(), manifest.Options{ManifestReader: strings.NewReader(text)})
 			problems := (*manifest.Problems)(nil)
-			if !errors.As(err, &problems) || !strings.Contains(err.Error(), "repeats too much") ||
+			if !errors.As(err, &problems) || !strings.Contains(err.Error(), "contains too many repetitions") ||
 				len(problems.List) > 2 {
 				t.Errorf("error: %.300v", err)
 			}

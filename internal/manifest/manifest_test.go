@@ -321,7 +321,7 @@ func TestFirewallsAreManagedUnlessTheManifestSaysOtherwise(t *testing.T) {
 	}
 	_, err := manifest.Load(t.Context(), manifest.Options{ManifestReader: strings.NewReader(demo + "firewall: off\n"),
 		ManifestPath: "kubeone.yaml"})
-	const says = `firewall: "off" is not known (use one of manage, disable, ignore)`
+	const says = `firewall: "off" is not supported (use one of: manage, disable, ignore)`
 	if err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("an unknown value: %v", err)
 	}
@@ -345,7 +345,7 @@ func TestStandardInput(t *testing.T) {
 		},
 		{"manifest", manifest.Options{ManifestPath: "-", Stdin: strings.NewReader(demo)}, ""},
 		{"both", manifest.Options{ManifestPath: "-", TerraformPath: "-", Stdin: strings.NewReader(demo)},
-			"cannot both come from standard input"},
+			"cannot both be read from standard input"},
 		{"none", manifest.Options{ManifestPath: manifestFile, TerraformPath: "-"}, "there is no standard input"},
 	}
 	for _, tt := range tests {

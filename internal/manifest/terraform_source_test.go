@@ -66,7 +66,7 @@ func TestStateOfTheEnvironment(t *testing.T) {
 		want  string // in the error; "" for none
 	}{
 		{"nothing set", nil, nil, ""},
-		{"another workspace", map[string]string{"TF_WORKSPACE": "prod"}, nil, `names the workspace "prod"`},
+		{"another workspace", map[string]string{"TF_WORKSPACE": "prod"}, nil, `selects the workspace "prod"`},
 		{"the default workspace", map[string]string{"TF_WORKSPACE": "default"}, nil, ""},
 		{"the default one instead of the selected one", map[string]string{"TF_WORKSPACE": "default"}, selected, ""},
 		{"the selected workspace", nil, selected, `the selected workspace is "staging"`},

@@ -80,7 +80,7 @@ func TestMistakesAreFoundBeforeAnyHostIsAsked(t *testing.T) {
 		{
 			"a host key that is none", strings.Replace(manifestText, "sshUsername: root",
 				"sshUsername: root\n      sshHostPublicKey: bm90IGEga2V5", 1),
-			func(*Options) {}, "is not an SSH public key",
+			func(*Options) {}, "is not a valid SSH public key",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
