@@ -64,7 +64,7 @@ func TestRemovedAPIsInUse(t *testing.T) {
 		deprecated("", "1.40", "endpoints", "v1") +
 		deprecated("", "", "componentstatuses", "v1") +
 		"other{removed_release=\"1.20\"} 1\n"
-	want := []string{"flowcontrol.apiserver.k8s.io/v1beta3 flowschemas is in use and was removed in Kubernetes 1.32: " +
+	want := []string{"flowcontrol.apiserver.k8s.io/v1beta3 flowschemas is in use, but was removed in Kubernetes 1.32; " +
 		"clients that still request it will fail"}
 	if diff := cmp.Diff(want, RemovedAPIs(metrics, "1.36.3")); diff != "" {
 		t.Error(diff)

@@ -225,7 +225,7 @@ func withMachines() StatusInput {
 	slow, waits, wrong := machine("workers-a-2", "Updating", "pool-2"), machine("workers-a-3", "Pending", ""),
 		machine("alone", "Failed", "")
 	slow.Kubelet, slow.Waits = "1.35.4", "NotReady: the kubelet has stopped to report"
-	waits.Kubelet, waits.Waits = "", "PoolEmpty: none of the 3 Hosts is free and is selected by this Machine"
+	waits.Kubelet, waits.Waits = "", "PoolEmpty: none of the 3 Hosts is free and matches this Machine"
 	wrong.Owner, wrong.Kubelet, wrong.Error = "", "", "this version has no provider aws"
 	gone := machine("workers-b-9", "Deleting", "")
 	gone.Deleting = true

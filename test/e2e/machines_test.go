@@ -94,7 +94,7 @@ func (p *pool) fillPool() {
 	conf, key := p.kubeconfigPath(), p.Lab.Path("id_ed25519")
 	add := []string{"host", "add", "-y", "--key-file", key, "--kubeconfig", conf}
 	list := []string{"host", "list", "--kubeconfig", conf}
-	p.runCommand(15, list, "has no pool of hosts: add a host with kubeone host add")
+	p.runCommand(15, list, "has no host pool: add a host with kubeone host add")
 	p.runCommand(15, slices.Concat(add, []string{"ops@" + p.Lab.ControlPlanes()[0].Address}),
 		"is a host of the cluster machines")
 	p.runCommand(14, slices.Concat(add, []string{"ops@" + p.poolHosts()[0].Address + ":1"}), "connection refused")
@@ -693,7 +693,7 @@ func (p *pool) orphanHost() {
 func (p *pool) emptyPool() {
 	remove := []string{"host", "remove", "--kubeconfig", p.kubeconfigPath()}
 	for name, host := range p.hostsByMachine() {
-		p.runCommand(15, slices.Concat(remove, []string{host}), "Machine kube-system/"+name+" has the Host "+host)
+		p.runCommand(15, slices.Concat(remove, []string{host}), "Machine kube-system/"+name+" uses Host "+host)
 	}
 	p.runKubectl("-n", "kube-system", "delete", "machinedeployment", "lab")
 	var names []string

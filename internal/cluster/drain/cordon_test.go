@@ -55,7 +55,7 @@ func TestABudgetThatNeverAllowsAnEvictionEndsADrainAtOnce(t *testing.T) {
 		began := time.Now()
 		err := c.Drain(t.Context(), "cp-1", Options{Mark: "run-1"})
 		var blocked *BlockedError
-		if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "wants 2 of 2 pods") || cordoned(t, c) {
+		if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "requires 2 of 2 pods") || cordoned(t, c) {
 			t.Errorf("got %v, cordoned %v", err, cordoned(t, c))
 		}
 		if took := time.Since(began); took > time.Second {

@@ -87,7 +87,7 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodenam
 	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
 		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret,
 			metav1.CreateOptions{FieldManager: apicall.FieldManager})
-		if apierrors.IsAlreadyExists(err) { // an earlier attempt created it but its answer was lost: the name is random, so it is this token
+		if apierrors.IsAlreadyExists(err) { // an earlier attempt, whose answer was lost, created it: the name is random
 			return nil
 		}
 		return err

@@ -169,8 +169,8 @@ func TestATokenIsForItsNodeUntilItExpiresOrIsRevoked(t *testing.T) {
 	for user, want := range map[string]string{
 		"system:bootstrap:aaaaaa":  "",
 		"system:bootstrap:bbbbbb":  "expired",
-		"system:bootstrap:cccccc":  "not for a single Node",
-		"system:bootstrap:dddddd":  "not for a single Node",
+		"system:bootstrap:cccccc":  "not bound to a Node",
+		"system:bootstrap:dddddd":  "not bound to a Node",
 		"system:bootstrap:eeeeee":  "expired",
 		"system:bootstrap:ffffff":  "revoked",
 		"system:bootstrap:../aaaa": "not a join token user",

@@ -205,7 +205,7 @@ func TestTheWaitForHostsEndsWhereNothingComesOfIt(t *testing.T) {
 		{
 			"a silent host", time.Hour, time.Hour, []string{"m-2"}, 100 * time.Second,
 			[]string{
-				"m-2 (Machine kube-system/pool-a-2: no[2J answer)", "these hosts do not answer", "--abandon-machines",
+				"m-2 (Machine kube-system/pool-a-2: no[2J answer)", "these hosts do not respond", "--abandon-machines",
 			},
 		},
 		{

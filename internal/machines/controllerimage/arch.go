@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Arch returns the GOARCH of a statically linked ELF program for Linux: "amd64" or "arm64". For any other file the
-// error says what the file is and what to build instead.
+// Arch returns the GOARCH of a statically linked ELF program for Linux: "amd64" or "arm64". For any other file, the
+// error says what the file is and how to build the program instead.
 func Arch(path string) (string, error) {
 	file, err := elf.Open(path)
 	if err != nil {

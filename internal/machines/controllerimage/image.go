@@ -1,5 +1,6 @@
-// Package controllerimage makes the controllers' container image from the running program's file. The image has one
-// layer with that file, so nothing is pulled or compiled. The same file always gives the same digests.
+// Package controllerimage builds the container image for the controllers from the file of the running program. The
+// image has one layer that contains this file, so nothing is pulled or compiled. The same file always results in the
+// same digests.
 package controllerimage
 
 import (
@@ -20,19 +21,19 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// repository is the image's name without a tag. There is no such registry: the image is never pulled.
+// repository is the image name without a tag. The registry does not exist, because the image is never pulled.
 const repository = "kubeone.k8c.io/kubeone"
 
 // program is the program's path in the image.
 const program = "/kubeone"
 
-// tagDigits is the number of hex digits of the program's digest in the tag.
+// tagDigits is the number of hex digits from the program digest in the tag.
 const tagDigits = 16
 
-// Image is an image whose layer is read from the program's file on demand. Its methods may be called concurrently.
+// Image is an image whose layer is read from the program file on demand. Its methods may be called concurrently.
 type Image struct {
-	Name   string // with a tag from the program's digest: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"
-	Digest string // of the manifest: "sha256:…"
+	Name   string // tagged with the program digest: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"
+	Digest string // digest of the image manifest: "sha256:…"
 	// Blobs are manifest, config and layer.
 	Blobs []desired.Blob
 
@@ -45,8 +46,8 @@ type Image struct {
 	modified time.Time
 }
 
-// New makes the image of a program for a GOARCH. It reads the file once to compute digests, and keeps it open until
-// Close.
+// New builds the image of a program for a GOARCH. It reads the file once to compute the digests, and keeps it open
+// until Close is called.
 func New(path, arch string) (*Image, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -54,16 +55,16 @@ func New(path, arch string) (*Image, error) {
 	}
 	i := &Image{file: file, texts: map[string][]byte{}}
 	if err := i.computeDigests(arch); err != nil {
-		return nil, errors.Join(fmt.Errorf("make an image from %s: %w", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("build an image from %s: %w", path, err), file.Close())
 	}
 	return i, nil
 }
 
-// Close closes the program's file. Readers of the layer fail after that.
+// Close closes the program file. After that, readers of the layer fail.
 func (i *Image) Close() error { return i.file.Close() }
 
-// Blob returns a new reader of the content with a digest in hex, and its size; false if the image has no such blob.
-// Reading the layer fails if the program's file has changed since Of.
+// Blob returns a new reader for the content with this digest (hex) and its size. It returns false if the image does not
+// contain the digest. Reading the layer fails if the program file has changed since New.
 func (i *Image) Blob(sum string) (io.Reader, int64, bool) {
 	if sum == i.layer {
 		return i.openLayer(), i.layerSize(), true
@@ -79,7 +80,7 @@ func (i *Image) openLayer() io.Reader {
 
 func (i *Image) layerSize() int64 { return int64(len(i.head)) + i.size + int64(len(i.tail)) }
 
-// changeCheck is an empty reader that fails if the program's file has changed.
+// changeCheck is an empty reader that returns an error if the program file has changed.
 type changeCheck struct{ *Image }
 
 // Read implements io.Reader.
@@ -89,7 +90,7 @@ func (s changeCheck) Read([]byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case info.Size() != s.size || !info.ModTime().Equal(s.modified):
-		return 0, fmt.Errorf("%s has changed since the image was made from it", s.file.Name())
+		return 0, fmt.Errorf("%s has changed since the image was built from it", s.file.Name())
 	}
 	return 0, io.EOF
 }
@@ -121,7 +122,7 @@ func (i *Image) computeDigests(arch string) error {
 	return i.composeManifest(arch)
 }
 
-// archiveFrame returns what the layer's tar archive has before and after a program of that size.
+// archiveFrame returns the parts of the tar archive that come before and after a program of this size.
 func archiveFrame(size int64) (head, tail []byte, err error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -136,9 +137,9 @@ func archiveFrame(size int64) (head, tail []byte, err error) {
 	return archive.Bytes(), make([]byte, padding+2*block), nil // two empty blocks end an archive
 }
 
-// composeManifest makes the image's config and manifest.
+// composeManifest creates the config and the manifest of the image.
 //
-// Format: https://github.com/opencontainers/image-spec/blob/main/config.md and manifest.md beside it.
+// Format: https://github.com/opencontainers/image-spec/blob/main/config.md and manifest.md in the same folder.
 func (i *Image) composeManifest(arch string) error {
 	layer := v1.Descriptor{
 		MediaType: types.OCIUncompressedLayer, Size: i.layerSize(), Digest: v1.Hash{Algorithm: "sha256", Hex: i.layer},

@@ -11,32 +11,33 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 )
 
-// expectations tracks writes that the cache may not show yet. A plan made without them would repeat the writes and
-// create or delete one machine too many.
+// expectations records writes that the cache may not show yet. A plan made without them would repeat these writes, and
+// create or delete too many machines. It is safe for concurrent use.
 type expectations struct {
 	mu       sync.Mutex
-	byFamily map[types.UID]map[types.UID]expected // by family and object
+	byFamily map[types.UID]map[types.UID]expected // by UID of the family and of the object
 }
 
-// expected is the state of one object that the cache should reach.
+// expected is the state of one object that the cache must show.
 type expected struct {
 	version string // resource version of the write; "" for a deleted object
 	at      time.Time
 }
 
-// forgotten limits the wait for the cache: the written object may already have been deleted.
+// cacheTimeout limits the wait for the cache. Without it, the wait for an object that was deleted after the write would
+// never end.
 const cacheTimeout = 30 * time.Second
 
 func newExpectations() *expectations {
 	return &expectations{byFamily: map[types.UID]map[types.UID]expected{}}
 }
 
-// expectObject notes that the object was created or changed.
+// expectObject records that the object was created or changed.
 func (e *expectations) expectObject(family types.UID, o client.Object, now time.Time) {
 	e.noteExpected(family, o.GetUID(), expected{o.GetResourceVersion(), now})
 }
 
-// expectDeletion notes that the object was deleted.
+// expectDeletion records that the object was deleted.
 func (e *expectations) expectDeletion(family types.UID, o client.Object, now time.Time) {
 	e.noteExpected(family, o.GetUID(), expected{"", now})
 }
@@ -50,35 +51,36 @@ func (e *expectations) noteExpected(family, object types.UID, what expected) {
 	e.byFamily[family][object] = what
 }
 
-// areMet reports whether the cache shows all writes for the family.
+// areMet reports whether the cache shows all writes for the family. It forgets the writes that the cache shows and
+// those older than cacheTimeout.
 func (e *expectations) areMet(family types.UID, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
 	now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	waits := e.byFamily[family]
-	if len(waits) == 0 {
+	pending := e.byFamily[family]
+	if len(pending) == 0 {
 		return true
 	}
-	seen := map[types.UID]metav1.Object{}
+	cached := map[types.UID]metav1.Object{}
 	for i := range sets {
-		seen[sets[i].UID] = &sets[i]
+		cached[sets[i].UID] = &sets[i]
 	}
 	for i := range machines {
-		seen[machines[i].UID] = &machines[i]
+		cached[machines[i].UID] = &machines[i]
 	}
-	for uid, what := range waits {
-		if what.isMet(seen[uid]) || now.Sub(what.at) > cacheTimeout {
-			delete(waits, uid)
+	for uid, what := range pending {
+		if what.isMet(cached[uid]) || now.Sub(what.at) > cacheTimeout {
+			delete(pending, uid)
 		}
 	}
-	if len(waits) == 0 {
+	if len(pending) == 0 {
 		delete(e.byFamily, family)
 		return true
 	}
 	return false
 }
 
-// isMet reports whether the cache has the written version of the object, or a later one.
+// isMet reports whether the cached object is the written version or a later one. A nil object is not in the cache.
 func (x expected) isMet(o metav1.Object) bool {
 	switch {
 	case x.version == "":
@@ -89,7 +91,7 @@ func (x expected) isMet(o metav1.Object) bool {
 	return !isOlder(o.GetResourceVersion(), x.version)
 }
 
-// isOlder compares resource versions, which are increasing decimal numbers.
+// isOlder reports whether resource version a is older than b. Resource versions are increasing decimal numbers.
 func isOlder(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) < len(b)

@@ -24,10 +24,11 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// OwnerField is the cache index of objects by the UID of their controller; "" indexes objects without one.
+// OwnerField is the name of the cache index of objects by the UID of their controller. Objects without a controller are
+// indexed under "".
 const OwnerField = "metadata.controller"
 
-// families is the shared part of the reconcilers of deployments and sets.
+// families is shared by the reconcilers of MachineDeployments and MachineSets.
 type families struct {
 	Client    client.Client // reads from a cache that indexes MachineSets and Machines by OwnerField
 	Live      client.Reader // reads from the API server
@@ -41,7 +42,7 @@ type families struct {
 // Deployments reconciles MachineDeployments with their MachineSets and Machines.
 type Deployments struct{ families }
 
-// Sets reconciles MachineSets without a MachineDeployment.
+// Sets reconciles MachineSets that do not belong to a MachineDeployment.
 type Sets struct{ families }
 
 // NewDeployments returns a reconciler of MachineDeployments.
@@ -50,7 +51,7 @@ func NewDeployments(c client.Client, live client.Reader, providers provider.Set,
 	return &Deployments{newFamilies(c, live, providers, recorder)}
 }
 
-// NewSets returns a reconciler of MachineSets without a MachineDeployment.
+// NewSets returns a reconciler of MachineSets that do not belong to a MachineDeployment.
 func NewSets(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder) *Sets {
 	return &Sets{newFamilies(c, live, providers, recorder)}
 }
@@ -64,7 +65,7 @@ func newFamilies(c client.Client, live client.Reader, providers provider.Set, re
 // cacheRetryDelay is the requeue delay while the cache does not show the last writes.
 const cacheRetryDelay = 200 * time.Millisecond
 
-// Reconcile makes the next writes for one deployment.
+// Reconcile carries out the next writes for one deployment and updates the statuses.
 func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	md := &v1alpha1.MachineDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, md); err != nil {
@@ -81,8 +82,8 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(md.Spec.Template.ObjectMeta.Labels)) {
 		return reconcile.Result{}, r.writeDeploymentStatus(ctx, md, rollout.Status{}, errSelector)
 	}
-	if wrong := md.Spec.Template.Validate(); wrong != nil {
-		return reconcile.Result{}, r.writeDeploymentStatus(ctx, md, rollout.Status{}, wrong)
+	if invalid := md.Spec.Template.Validate(); invalid != nil {
+		return reconcile.Result{}, r.writeDeploymentStatus(ctx, md, rollout.Status{}, invalid)
 	}
 	sets, machines, err := r.findOwned(ctx, md, selector)
 	if err != nil {
@@ -91,7 +92,7 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	if !r.expected.areMet(md.UID, sets, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
-	f, ask, err := machine.NewDeploymentFamily(md, sets, machines, r.Providers.Change, r.Now())
+	f, next, err := machine.NewDeploymentFamily(md, sets, machines, r.Providers.Change, r.Now())
 	if err != nil {
 		return reconcile.Result{}, r.writeDeploymentStatus(ctx, md, rollout.Status{}, err)
 	}
@@ -99,13 +100,13 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	w := &writer{families: &r.families, family: md.UID, owner: md, deployment: md, sets: sets, machines: machines}
 	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.writeSetStatuses(ctx, sets, machines),
 		r.writeDeploymentStatus(ctx, md, plan.Status, nil))
-	return r.requeueResult(plan, ask, failed)
+	return r.requeueResult(plan, next, failed)
 }
 
-// errSelector reports a selector that is invalid or does not select the machines of its own template.
+// errSelector reports a selector that is invalid or does not match the labels of its own template.
 var errSelector = errors.New("spec.selector is empty, invalid or does not match the labels of spec.template")
 
-// Reconcile makes the next writes for one set.
+// Reconcile carries out the next writes for one set and updates its status.
 func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ms := &v1alpha1.MachineSet{}
 	if err := r.Client.Get(ctx, request.NamespacedName, ms); err != nil {
@@ -123,8 +124,8 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(ms.Spec.Template.ObjectMeta.Labels)) {
 		return reconcile.Result{}, r.writeSetStatus(ctx, ms, nil, errSelector)
 	}
-	if wrong := ms.Spec.Template.Validate(); wrong != nil {
-		return reconcile.Result{}, r.writeSetStatus(ctx, ms, nil, wrong)
+	if invalid := ms.Spec.Template.Validate(); invalid != nil {
+		return reconcile.Result{}, r.writeSetStatus(ctx, ms, nil, invalid)
 	}
 	machines, err := r.findMachines(ctx, ms, selector)
 	if err != nil {
@@ -133,23 +134,24 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if !r.expected.areMet(ms.UID, nil, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
-	f, ask, err := machine.NewSetFamily(ms, machines, r.Now())
+	f, next, err := machine.NewSetFamily(ms, machines, r.Now())
 	if err != nil {
 		return reconcile.Result{}, r.writeSetStatus(ctx, ms, machines, err)
 	}
 	plan := rollout.PlanFamily(f)
 	w := &writer{families: &r.families, family: ms.UID, owner: ms, sets: []v1alpha1.MachineSet{*ms}, machines: machines}
 	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.writeSetStatus(ctx, ms, machines, nil))
-	return r.requeueResult(plan, ask, failed)
+	return r.requeueResult(plan, next, failed)
 }
 
-// requeueResult requeues at the earlier of the plan's wake time and ask, or soon after a conflict.
-func (r *families) requeueResult(plan rollout.Plan, ask time.Time, err error) (reconcile.Result, error) {
+// requeueResult returns err, or a requeue at the earlier of plan.Wake and healthCheck, at which a machine may become
+// unhealthy. After a conflict, or if the owner was deleted, it requeues soon instead of returning err.
+func (r *families) requeueResult(plan rollout.Plan, healthCheck time.Time, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || errors.Is(err, errOwnerDeleted) {
 		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
 	var next time.Time
-	for _, at := range []time.Time{plan.Wake, ask} {
+	for _, at := range []time.Time{plan.Wake, healthCheck} {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -160,8 +162,8 @@ func (r *families) requeueResult(plan rollout.Plan, ask time.Time, err error) (r
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}, nil
 }
 
-// ignoreFamily turns a *provider.Unknown into an Event and returns nil: the family belongs to another program. It
-// returns any other error unchanged.
+// ignoreFamily handles the error that an object has an unknown provider (*provider.Unknown): it records an Event and
+// returns nil, because the family belongs to another program. It returns any other error unchanged.
 func (r *families) ignoreFamily(owner client.Object, err error) error {
 	var unknown *provider.Unknown
 	if !errors.As(err, &unknown) {
@@ -171,13 +173,15 @@ func (r *families) ignoreFamily(owner client.Object, err error) error {
 	return nil
 }
 
-// reportIgnored records an Event about an object that kubeone ignores. Another program may own its status.
-func reportIgnored(recorder events.EventRecorder, o client.Object, why error) {
+// reportIgnored records an Event that kubeone ignores the object. It does not write the status, because that may belong
+// to another program.
+func reportIgnored(recorder events.EventRecorder, o client.Object, reason error) {
 	recorder.Eventf(o, nil, corev1.EventTypeNormal, reasonOtherProvider, "Reconcile", "kubeone ignores this object: %s",
-		phrase.Shorten(why.Error(), maxTextLength))
+		phrase.Shorten(reason.Error(), maxTextLength))
 }
 
-// checkProvider returns a *provider.Unknown if this program lacks the provider of a MachineSet or Machine.
+// checkProvider returns a *provider.Unknown if the provider of a MachineSet or Machine is not available in this
+// program.
 func (r *families) checkProvider(o client.Object) error {
 	var spec v1alpha1.MachineSpec
 	switch o := o.(type) {
@@ -190,12 +194,12 @@ func (r *families) checkProvider(o client.Object) error {
 	return err
 }
 
-// hasProvider reports whether this program has the provider of a MachineSet or Machine.
+// hasProvider reports whether the provider of a MachineSet or Machine is available in this program.
 func (r *families) hasProvider(o client.Object) bool { return r.checkProvider(o) == nil }
 
-// findOwned returns the deployment's sets and their machines. It adopts sets without an owner that the selector
-// selects, and releases owned ones that it no longer selects. It adopts nothing of an unknown provider. If the
-// deployment already owns such an object, the error is a *provider.Unknown.
+// findOwned returns the sets of the deployment and their machines. It adopts sets without an owner that the selector
+// matches, and releases owned sets that the selector no longer matches. It never adopts objects with an unknown
+// provider. If the deployment already owns such an object, the error is a *provider.Unknown.
 func (r *families) findOwned(ctx context.Context, md *v1alpha1.MachineDeployment, selector labels.Selector,
 ) ([]v1alpha1.MachineSet, []v1alpha1.Machine, error) {
 	var all v1alpha1.MachineSetList
@@ -213,28 +217,29 @@ func (r *families) findOwned(ctx context.Context, md *v1alpha1.MachineDeployment
 	var machines []v1alpha1.Machine
 	for i := range all.Items {
 		s := &all.Items[i]
-		mine, err := r.claimObject(ctx, md, "MachineDeployment", s, selector)
+		belongs, err := r.claimObject(ctx, md, "MachineDeployment", s, selector)
 		if err != nil {
 			return nil, nil, err
 		}
-		if !mine {
+		if !belongs {
 			continue
 		}
 		sets = append(sets, *s)
-		own, err := metav1.LabelSelectorAsSelector(&s.Spec.Selector)
+		setSelector, err := metav1.LabelSelectorAsSelector(&s.Spec.Selector)
 		if err != nil {
 			return nil, nil, err
 		}
-		of, err := r.findMachines(ctx, s, own)
+		found, err := r.findMachines(ctx, s, setSelector)
 		if err != nil {
 			return nil, nil, err
 		}
-		machines = append(machines, of...)
+		machines = append(machines, found...)
 	}
 	return sets, machines, nil
 }
 
-// findMachines returns the set's machines. It adopts and releases machines as ownedBy does with sets.
+// findMachines returns the machines of the set. It adopts and releases machines in the same way as findOwned does for
+// sets.
 func (r *families) findMachines(ctx context.Context, ms *v1alpha1.MachineSet, selector labels.Selector,
 ) ([]v1alpha1.Machine, error) {
 	var owned, free v1alpha1.MachineList
@@ -252,28 +257,28 @@ func (r *families) findMachines(ctx context.Context, ms *v1alpha1.MachineSet, se
 	}
 	var out []v1alpha1.Machine
 	for i := range owned.Items {
-		mine, err := r.claimObject(ctx, ms, "MachineSet", &owned.Items[i], selector)
+		belongs, err := r.claimObject(ctx, ms, "MachineSet", &owned.Items[i], selector)
 		if err != nil {
 			return nil, err
 		}
-		if mine {
+		if belongs {
 			out = append(out, owned.Items[i])
 		}
 	}
 	for i := range free.Items {
-		mine, err := r.claimObject(ctx, ms, "MachineSet", &free.Items[i], selector)
+		belongs, err := r.claimObject(ctx, ms, "MachineSet", &free.Items[i], selector)
 		if err != nil {
 			return nil, err
 		}
-		if mine {
+		if belongs {
 			out = append(out, free.Items[i])
 		}
 	}
 	return out, nil
 }
 
-// claimObject adopts or releases the object according to its labels and reports whether the owner has it. An owner
-// that is being deleted adopts nothing, and an object that is being deleted is not adopted.
+// claimObject adopts or releases the object according to its labels, and reports whether it belongs to the owner. It
+// adopts nothing if the owner or the object is being deleted, or if the provider is unknown.
 func (r *families) claimObject(ctx context.Context, owner client.Object, kind string, o client.Object,
 	selector labels.Selector) (bool, error) {
 	selects := selector.Matches(labels.Set(o.GetLabels()))
@@ -291,7 +296,7 @@ func (r *families) claimObject(ctx context.Context, owner client.Object, kind st
 	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil || !r.hasProvider(o):
 		return false, nil
 	}
-	if stays, err := r.ownerExists(ctx, owner); err != nil || !stays {
+	if exists, err := r.ownerExists(ctx, owner); err != nil || !exists {
 		return false, err
 	}
 	before, _ := o.DeepCopyObject().(client.Object)
@@ -302,8 +307,9 @@ func (r *families) claimObject(ctx context.Context, owner client.Object, kind st
 	return true, nil
 }
 
-// ownerExists asks the API server whether the owner exists and is not being deleted. The cache may still show an owner
-// deleted with kubectl delete --cascade=orphan; the garbage collector would delete what it adopts.
+// ownerExists checks with the API server whether the owner exists and is not being deleted. The cache is not enough: it
+// may still show an owner that was deleted with kubectl delete --cascade=orphan, and the garbage collector would delete
+// what that owner adopts.
 func (r *families) ownerExists(ctx context.Context, owner client.Object) (bool, error) {
 	now, _ := owner.DeepCopyObject().(client.Object)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
@@ -320,18 +326,19 @@ func (r *families) patchObject(ctx context.Context, o, before client.Object) err
 	return r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// writeDeploymentStatus writes the deployment's status if it changed.
+// writeDeploymentStatus writes the status of the deployment if it changed, and records an Event for each condition with
+// a new reason. If invalid is not nil, only the conditions change, and report that error.
 func (r *families) writeDeploymentStatus(ctx context.Context, md *v1alpha1.MachineDeployment, s rollout.Status,
-	wrong error) error {
+	invalid error) error {
 	before := md.DeepCopy()
 	status := &md.Status
 	status.ObservedGeneration, status.LabelSelector = md.Generation, metav1.FormatLabelSelector(&md.Spec.Selector)
-	if wrong == nil {
+	if invalid == nil {
 		status.Replicas, status.UpdatedReplicas = int32(s.Replicas), int32(s.Updated)       // #nosec G115 -- objects
 		status.ReadyReplicas, status.AvailableReplicas = int32(s.Ready), int32(s.Available) // #nosec G115 -- objects
 		status.UnavailableReplicas = int32(s.Unavailable)                                   // #nosec G115 -- objects
 	}
-	for _, c := range newConditions(s, wrong) {
+	for _, c := range newConditions(s, invalid) {
 		c.ObservedGeneration = md.Generation
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
@@ -357,11 +364,11 @@ const (
 	ConditionRemediationHeld = "RemediationHeld"
 )
 
-func newConditions(s rollout.Status, wrong error) []metav1.Condition {
-	if wrong != nil {
+func newConditions(s rollout.Status, invalid error) []metav1.Condition {
+	if invalid != nil {
 		return []metav1.Condition{{
 			Type: ConditionProgressing, Status: metav1.ConditionFalse, Reason: reasonInvalid,
-			Message: phrase.Shorten(wrong.Error(), maxTextLength),
+			Message: phrase.Shorten(invalid.Error(), maxTextLength),
 		}}
 	}
 	available := metav1.Condition{
@@ -407,16 +414,16 @@ func (r *families) writeSetStatuses(ctx context.Context, sets []v1alpha1.Machine
 	return errors.Join(failed...)
 }
 
-// writeSetStatus counts the machines of one set and writes its status if it changed. If wrong is not nil, the status
-// has that error, and the counts stay.
+// writeSetStatus counts the machines of one set and writes its status if it changed. If invalid is not nil, the status
+// contains that error, and the counts stay.
 func (r *families) writeSetStatus(ctx context.Context, ms *v1alpha1.MachineSet, machines []v1alpha1.Machine,
-	wrong error) error {
+	invalid error) error {
 	before := ms.DeepCopy()
 	s := &ms.Status
 	s.ObservedGeneration, s.LabelSelector = ms.Generation, metav1.FormatLabelSelector(&ms.Spec.Selector)
 	s.ErrorReason, s.ErrorMessage = nil, nil
-	if wrong != nil {
-		reason, message := v1alpha1.InvalidConfiguration, phrase.Shorten(wrong.Error(), maxTextLength)
+	if invalid != nil {
+		reason, message := v1alpha1.InvalidConfiguration, phrase.Shorten(invalid.Error(), maxTextLength)
 		s.ErrorReason, s.ErrorMessage = &reason, &message
 	} else {
 		updateCounts(ms, machines, r.Now())

@@ -21,10 +21,10 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// defaultRequeue is the requeue delay when a Waiting error gives none.
+// defaultRequeue is the requeue delay for a Waiting error without a delay.
 const defaultRequeue = 10 * time.Second
 
-// Machines reconciles Machines. Its fields must not change after first use.
+// Machines reconciles Machines. Its fields must not be changed after the first use.
 type Machines struct {
 	Client    client.Client // reads from a cache
 	Providers provider.Set
@@ -32,7 +32,7 @@ type Machines struct {
 	Now       func() time.Time
 }
 
-// Reconcile brings one Machine closer to its spec. It does not block; it requeues instead.
+// Reconcile takes the next step to make one Machine match its spec. It does not block; it requeues the Machine instead.
 func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	m := &v1alpha1.Machine{}
 	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
@@ -60,11 +60,11 @@ func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{RequeueAfter: wait}, err
 }
 
-// errGone reports that the Machine has no status to write.
+// errDeleted reports that the Machine was deleted, so that there is no status to write.
 var errDeleted = errors.New("the Machine no longer exists")
 
-// reconcileMachine does what is possible now and updates m.Status in memory. It returns the requeue delay; 0 waits for
-// the next change of the Machine or its Node.
+// reconcileMachine does what is possible now and updates m.Status in memory. It returns the requeue delay; 0 means that
+// the next change of the Machine or its Node triggers the next call.
 func (r *Machines) reconcileMachine(ctx context.Context, m *v1alpha1.Machine, p provider.Provider,
 ) (time.Duration, error) {
 	m.Status.ObservedGeneration = m.Generation
@@ -73,12 +73,12 @@ func (r *Machines) reconcileMachine(ctx context.Context, m *v1alpha1.Machine, p 
 	}
 	complete := m.DeepCopy()
 	complete.Spec = provider.Defaulted(p, m.Spec)
-	wrong := complete.Spec.ValidateNodeMetadata()
+	invalid := complete.Spec.ValidateNodeMetadata()
 	if v, ok := p.(provider.Validator); ok {
-		wrong = errors.Join(wrong, v.Validate(complete.Spec))
+		invalid = errors.Join(invalid, v.Validate(complete.Spec))
 	}
-	if wrong != nil {
-		err := errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
+	if invalid != nil {
+		err := errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: invalid.Error()},
 			r.observeNode(ctx, p, complete, m))
 		return r.recordResult(m, err)
 	}
@@ -88,7 +88,8 @@ func (r *Machines) reconcileMachine(ctx context.Context, m *v1alpha1.Machine, p 
 	return r.recordResult(m, r.ensureInstance(ctx, p, complete, m))
 }
 
-// observeNode records the state of the Machine's Node, if any, without changing the Node or the instance.
+// observeNode records the state of the Node that belongs to the Machine, if there is one. It changes neither the Node
+// nor the instance.
 func (r *Machines) observeNode(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
 	if err != nil || !found || instance.Node == "" {
@@ -98,7 +99,7 @@ func (r *Machines) observeNode(ctx context.Context, p provider.Provider, complet
 	return err
 }
 
-// setFinalizer adds or removes the finalizer. It keeps m.Status, which is not yet written.
+// setFinalizer adds or removes the finalizer, depending on change. It keeps m.Status, which is not written yet.
 func (r *Machines) setFinalizer(ctx context.Context, m *v1alpha1.Machine,
 	change func(client.Object, string) bool) error {
 	before := m.DeepCopy()
@@ -110,26 +111,27 @@ func (r *Machines) setFinalizer(ctx context.Context, m *v1alpha1.Machine,
 	return err
 }
 
-// ensureInstance creates or updates the instance and syncs its Node.
+// ensureInstance creates or updates the instance and syncs its Node. An error about the Node does not stop work on the
+// instance; both errors are returned.
 func (r *Machines) ensureInstance(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
-	without := err == nil && !found
+	missing := err == nil && !found
 	if err == nil && (!found || !instance.Complete) {
 		instance, err = p.Create(ctx, complete)
 		found = err == nil || instance.Node != ""
 	}
 	r.setAllocatedCondition(m, found, err)
-	if without && !found {
+	if missing && !found {
 		m.Status.Addresses = nil
-		if m.Status.NodeRef != nil { // the Node of a host that it no longer has
+		if m.Status.NodeRef != nil { // this Node belongs to a previous host
 			clearNode(m)
 			setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode, "the Machine has no host")
 		}
 	}
-	var failed error // a Node error does not hold up the instance
+	var nodeErr error
 	if instance.Node != "" {
 		m.Status.Addresses = instance.Addresses
-		failed = r.syncNode(ctx, m, instance)
+		nodeErr = r.syncNode(ctx, m, instance)
 	}
 	if err != nil && found {
 		explainNotReady(m, err)
@@ -137,11 +139,11 @@ func (r *Machines) ensureInstance(ctx context.Context, p provider.Provider, comp
 	if err == nil && instance.Complete {
 		err = r.updateInstance(ctx, p, complete, m)
 	}
-	return errors.Join(err, failed)
+	return errors.Join(err, nodeErr)
 }
 
-// updateInstance updates the instance if its provider is a provider.Updater. Other providers refuse a new kubelet
-// version, and the Machine's owner replaces it.
+// updateInstance updates the instance if its provider implements provider.Updater. Otherwise it refuses a new kubelet
+// version, and the owner of the Machine replaces it.
 func (r *Machines) updateInstance(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	var err error
 	if u, ok := p.(provider.Updater); ok {
@@ -163,8 +165,8 @@ func (r *Machines) updateInstance(ctx context.Context, p provider.Provider, comp
 	return err
 }
 
-// setSettingsCondition records whether the host has the desired settings. The condition first appears when the host
-// lacks them. A refusal is also an Event.
+// setSettingsCondition records whether the host has the desired settings. The condition is first set when they differ.
+// If the host reverted the settings, it also records an Event.
 func (r *Machines) setSettingsCondition(m *v1alpha1.Machine, err error) {
 	before := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionSettings)
 	var waiting *provider.Waiting
@@ -183,26 +185,26 @@ func (r *Machines) setSettingsCondition(m *v1alpha1.Machine, err error) {
 	}
 }
 
-// isReconfiguring reports whether the Machine's host is applying other settings.
+// isReconfiguring reports whether the host of the Machine is applying new settings.
 func isReconfiguring(err error) bool {
 	var waiting *provider.Waiting
 	return errors.As(err, &waiting) && waiting.Reason == provider.Reconfiguring
 }
 
-// nodeDiffers reports whether the Node's versions are unknown or differ from the spec, so that an update is in
-// progress. Probing a silent host is not an update, and its Machine may be replaced.
+// nodeDiffers reports whether the versions of the Node are unknown or differ from the spec, so that an update is in
+// progress. Probing an unresponsive host does not count as an update, so its Machine may be replaced.
 func nodeDiffers(m *v1alpha1.Machine) bool {
-	is, want := m.Status.Versions, m.Spec.Versions
-	if is == nil {
+	current, want := m.Status.Versions, m.Spec.Versions
+	if current == nil {
 		return true
 	}
-	runtime := want.ContainerRuntime != nil && want.ContainerRuntime.Version != "" && is.ContainerRuntime != nil &&
-		trimVersion(is.ContainerRuntime.Version) != trimVersion(want.ContainerRuntime.Version)
-	return runtime || trimVersion(is.Kubelet) != trimVersion(want.Kubelet)
+	runtimeDiffers := want.ContainerRuntime != nil && want.ContainerRuntime.Version != "" && current.ContainerRuntime != nil &&
+		trimVersion(current.ContainerRuntime.Version) != trimVersion(want.ContainerRuntime.Version)
+	return runtimeDiffers || trimVersion(current.Kubelet) != trimVersion(want.Kubelet)
 }
 
-// isFinishingUpdate reports whether an update continues although the Node has the new versions: the Node may still be
-// cordoned.
+// isFinishingUpdate reports whether an update is still in progress although the Node already has the new versions. For
+// example, the Node may still be cordoned.
 func isFinishingUpdate(m *v1alpha1.Machine, err error) bool {
 	var waiting *provider.Waiting
 	return errors.As(err, &waiting) && waiting.Reason == provider.Working &&
@@ -213,7 +215,7 @@ func isFinishingUpdate(m *v1alpha1.Machine, err error) bool {
 func (r *Machines) deleteInstance(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration,
 	error) {
 	if !controllerutil.ContainsFinalizer(m, v1alpha1.MachineFinalizer) {
-		return 0, errDeleted // another finalizer holds it, or it no longer exists
+		return 0, errDeleted // only other finalizers remain, or it no longer exists
 	}
 	err := p.Delete(ctx, m)
 	if err == nil {
@@ -239,7 +241,7 @@ func (r *Machines) setAllocatedCondition(m *v1alpha1.Machine, found bool, err er
 	}
 }
 
-// explainNotReady puts the instance's error into the Ready condition of a Machine that is not ready.
+// explainNotReady copies the error of the instance to the Ready condition if the Machine is not ready.
 func explainNotReady(m *v1alpha1.Machine, err error) {
 	if c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady); c != nil &&
 		c.Status != metav1.ConditionTrue {
@@ -260,7 +262,8 @@ func reasonOf(err error) string {
 	return provider.Retrying
 }
 
-// recordResult records err in the status and returns the requeue delay. It returns only errors to retry with backoff.
+// recordResult records err in the status and returns the requeue delay. It returns only those errors that must be
+// retried with backoff.
 func (r *Machines) recordResult(m *v1alpha1.Machine, err error) (time.Duration, error) {
 	m.Status.ErrorReason, m.Status.ErrorMessage = nil, nil
 	m.Status.Phase = phaseOf(m)
@@ -287,21 +290,21 @@ func (r *Machines) recordResult(m *v1alpha1.Machine, err error) (time.Duration, 
 	return 0, err
 }
 
-// phaseOf derives the phase from the conditions.
+// phaseOf returns the phase of the Machine, which depends on its conditions and its Node.
 func phaseOf(m *v1alpha1.Machine) v1alpha1.MachinePhase {
-	is := func(c string) bool { return meta.IsStatusConditionTrue(m.Status.Conditions, c) }
+	isTrue := func(condition string) bool { return meta.IsStatusConditionTrue(m.Status.Conditions, condition) }
 	switch {
-	case is(machine.ConditionUpdating):
+	case isTrue(machine.ConditionUpdating):
 		return v1alpha1.Updating
 	case m.Status.NodeRef != nil:
 		return v1alpha1.Running
-	case is(machine.ConditionAllocated):
+	case isTrue(machine.ConditionAllocated):
 		return v1alpha1.Provisioning
 	}
 	return v1alpha1.Pending
 }
 
-// writeStatus writes the status if it changed, with Events for a new phase or readiness.
+// writeStatus writes the status if it changed. It also records Events when the phase or readiness changes.
 func (r *Machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine) error {
 	m.Status.LastUpdated = before.Status.LastUpdated
 	if equality.Semantic.DeepEqual(before.Status, m.Status) {
@@ -318,19 +321,19 @@ func (r *Machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine)
 	return r.Client.Status().Patch(ctx, m, client.MergeFrom(was))
 }
 
-// reportReadiness records an Event when the Node stops or resumes being ready.
+// reportReadiness records an Event when the Node becomes ready again or is no longer ready.
 func (r *Machines) reportReadiness(before, m *v1alpha1.Machine) {
-	is := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
-	had := meta.FindStatusCondition(before.Status.Conditions, machine.ConditionReady)
-	if is == nil || had == nil || m.DeletionTimestamp != nil || before.Status.NodeRef == nil {
+	current := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
+	previous := meta.FindStatusCondition(before.Status.Conditions, machine.ConditionReady)
+	if current == nil || previous == nil || m.DeletionTimestamp != nil || before.Status.NodeRef == nil {
 		return
 	}
-	ready, wasReady := is.Status == metav1.ConditionTrue, had.Status == metav1.ConditionTrue
+	ready, wasReady := current.Status == metav1.ConditionTrue, previous.Status == metav1.ConditionTrue
 	switch {
 	case wasReady && !ready:
-		r.Events.Eventf(m, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
+		r.Events.Eventf(m, nil, corev1.EventTypeWarning, current.Reason, "Reconcile", "%s", current.Message)
 	case ready && !wasReady:
-		r.Events.Eventf(m, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", is.Message)
+		r.Events.Eventf(m, nil, corev1.EventTypeNormal, current.Reason, "Reconcile", "%s", current.Message)
 	}
 }
 
@@ -357,5 +360,5 @@ func setCondition(m *v1alpha1.Machine, name string, status metav1.ConditionStatu
 	})
 }
 
-// longest limits foreign text in a status or Event, in bytes.
+// maxTextLength limits the length of texts from providers and Nodes in a status or Event, in bytes.
 const maxTextLength = 1024

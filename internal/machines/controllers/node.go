@@ -19,7 +19,8 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// syncNode records the state of the Machine's Node and applies the Machine's labels, annotations and taints to it.
+// syncNode records the state of the Node that belongs to the Machine, and applies the labels, annotations and taints of
+// the Machine to it.
 func (r *Machines) syncNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance) error {
 	n, err := r.recordNode(ctx, m, instance)
 	if err != nil || n == nil {
@@ -28,16 +29,17 @@ func (r *Machines) syncNode(ctx context.Context, m *v1alpha1.Machine, instance p
 	return r.labelNode(ctx, m, n)
 }
 
-// recordNode records the state of the Machine's Node in m.Status and returns the Node, or nil if there is none.
+// recordNode records the state of the Node in m.Status and returns the Node. It returns nil if the Node does not exist
+// or belongs to another Machine.
 func (r *Machines) recordNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance,
 ) (*corev1.Node, error) {
 	n := &corev1.Node{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: instance.Node}, n)
 	if err == nil && !provider.Owns(m, n) {
-		err = apierrors.NewNotFound(corev1.Resource("nodes"), instance.Node) // another Machine's
+		err = apierrors.NewNotFound(corev1.Resource("nodes"), instance.Node) // belongs to another Machine
 	}
 	if apierrors.IsNotFound(err) {
-		if !instance.Complete { // an earlier attempt may have had a Node
+		if !instance.Complete { // a Node of an earlier attempt may be recorded
 			clearNode(m)
 		}
 		setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
@@ -67,7 +69,7 @@ func (r *Machines) recordNode(ctx context.Context, m *v1alpha1.Machine, instance
 
 func clearNode(m *v1alpha1.Machine) { m.Status.NodeRef, m.Status.Versions = nil, nil }
 
-// versionsOf returns the versions that the Node reports, or nil.
+// versionsOf returns the versions that the Node reports, or nil if it reports none.
 func versionsOf(n *corev1.Node) *v1alpha1.MachineVersionInfo {
 	info := n.Status.NodeInfo
 	if info.KubeletVersion == "" {
@@ -82,20 +84,20 @@ func versionsOf(n *corev1.Node) *v1alpha1.MachineVersionInfo {
 
 func trimVersion(version string) string { return strings.TrimPrefix(version, "v") }
 
-// given lists what a Machine has set on its Node and may remove: the keys of labels and annotations, and "key:effect"
-// of taints.
+// appliedKeys lists the metadata that a Machine has set on its Node and may remove: the keys of labels and annotations,
+// and "key:effect" for taints.
 type appliedKeys struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 	Taints      []string `json:"taints,omitempty"`
 }
 
-// GivenAnnotation on a Machine lists what it has set on its Node. It is not on the Node because kubelets can write
-// their Node's annotations, and a kubelet must not choose which taints and labels of an administrator are removed.
+// AppliedKeysAnnotation on a Machine stores its appliedKeys. It is not stored on the Node, because a kubelet can write
+// the annotations of its Node, and must not be able to remove taints and labels that an administrator set.
 const AppliedKeysAnnotation = "cluster.k8s.io/given-to-node"
 
-// labelNode applies the Machine's metadata to the Node, removes what the Machine no longer has, and keeps what others
-// have set. It writes the Node at most once. The Machine's GivenAnnotation is updated before and after that.
+// labelNode applies the metadata of the Machine to the Node. It removes what is no longer in the Machine, and keeps
+// what others have set. It writes the Node at most once, and updates AppliedKeysAnnotation before and after that.
 func (r *Machines) labelNode(ctx context.Context, m *v1alpha1.Machine, n *corev1.Node) error {
 	before, now := readAppliedKeys(m), desiredKeys(m)
 	want := n.DeepCopy()
@@ -112,7 +114,7 @@ func (r *Machines) labelNode(ctx context.Context, m *v1alpha1.Machine, n *corev1
 	return r.saveAppliedKeys(ctx, m, now)
 }
 
-// saveAppliedKeys writes GivenAnnotation if it changed. It keeps m.Status, which is not yet written.
+// saveAppliedKeys writes AppliedKeysAnnotation if it changed. It keeps m.Status, which is not written yet.
 func (r *Machines) saveAppliedKeys(ctx context.Context, m *v1alpha1.Machine, what appliedKeys) error {
 	text := ""
 	if !what.isEmpty() {
@@ -137,10 +139,10 @@ func (r *Machines) saveAppliedKeys(ctx context.Context, m *v1alpha1.Machine, wha
 	return err
 }
 
-// readAppliedKeys reads GivenAnnotation. It leaves out the owner label: a Machine never sets it, and removing it would
-// cut the Machine off from its Node.
+// readAppliedKeys reads AppliedKeysAnnotation. It leaves out the owner label, which a Machine never sets: without this
+// label, the Node would no longer belong to the Machine.
 func readAppliedKeys(m *v1alpha1.Machine) (out appliedKeys) {
-	_ = json.Unmarshal([]byte(m.Annotations[AppliedKeysAnnotation]), &out) // kubeone did not write what cannot be read
+	_ = json.Unmarshal([]byte(m.Annotations[AppliedKeysAnnotation]), &out) // an invalid annotation was not written by kubeone
 	out.Labels = slices.DeleteFunc(out.Labels, func(key string) bool { return key == desired.OwnerLabel })
 	return out
 }
@@ -171,7 +173,8 @@ func (g appliedKeys) union(other appliedKeys) appliedKeys {
 	}
 }
 
-// applyMetadata sets the Machine's metadata on the Node and removes what is only in before.
+// applyMetadata sets the metadata of the Machine on the Node, and removes keys in before that are no longer in the
+// Machine.
 func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before appliedKeys) {
 	n.Labels = mergeMap(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
 	n.Annotations = mergeMap(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
@@ -206,7 +209,7 @@ func taintsOf(m *v1alpha1.Machine) []corev1.Taint {
 
 func taintKey(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// mergeMap returns a copy of has with want added, and without the keys in before that want lacks.
+// mergeMap returns a copy of has with want added, and without those keys in before that are not in want.
 func mergeMap(has, want map[string]string, before []string) map[string]string {
 	out := maps.Clone(has)
 	if out == nil {

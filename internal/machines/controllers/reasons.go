@@ -2,8 +2,8 @@ package controllers
 
 import "kubeone/api/cluster/v1alpha1"
 
-// Condition reasons of Machines and MachineDeployments, besides those of providers. docs/machines.md says what to do
-// about each.
+// Condition reasons of Machines and MachineDeployments, in addition to those of providers. docs/machines.md says what
+// to do about each of them.
 const (
 	reasonAllocated    = "Allocated"
 	reasonAsWanted     = "AsWanted"
@@ -22,7 +22,7 @@ const (
 	reasonNotHeld          = "NotHeld"
 	reasonTooManyUnhealthy = "TooManyUnhealthy"
 
-	// reasonOtherProvider is used in Events only: kubeone does not write another program's objects.
+	// reasonOtherProvider is used only in Events, because kubeone does not write objects of other programs.
 	reasonOtherProvider = "OtherProvider"
 
 	reasonInvalid     = string(v1alpha1.InvalidConfiguration)

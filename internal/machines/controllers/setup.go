@@ -38,7 +38,7 @@ func Scheme() (*runtime.Scheme, error) {
 
 // Options configure the controllers.
 type Options struct {
-	// Parallel is the number of Machines reconciled at a time; 0 means 16.
+	// Parallel is the number of Machines that are reconciled at the same time; 0 means 16.
 	Parallel int
 	// SkipNameValidation lets several managers in one process use the same controller names, for tests.
 	SkipNameValidation bool
@@ -51,7 +51,7 @@ const defaultParallel = 16
 // uidField is the cache index of Machines by UID, used to find the Machine of a Node.
 const uidField = "metadata.uid"
 
-// Add adds the controllers to a manager. The manager's client must read from its cache.
+// Add adds the controllers to a manager. The client of the manager must read from its cache.
 func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Options) error {
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
@@ -60,17 +60,17 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 		return err
 	}
 	events := m.GetEventRecorder("kubeone")
-	byController := handler.EnqueueRequestsFromMapFunc(deploymentsOf(m.GetClient()))
+	byDeployment := handler.EnqueueRequestsFromMapFunc(deploymentsOf(m.GetClient()))
 	options := func(parallel int) controller.Options {
 		return controller.Options{MaxConcurrentReconciles: parallel, SkipNameValidation: &o.SkipNameValidation}
 	}
 	machines := &Machines{Client: m.GetClient(), Providers: providers, Events: events, Now: time.Now}
-	of := builder.ControllerManagedBy(m).Named("machine").For(&v1alpha1.Machine{}).
+	machineBuilder := builder.ControllerManagedBy(m).Named("machine").For(&v1alpha1.Machine{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOfNode(m.GetClient())))
 	if o.Woken != nil {
-		of = of.WatchesRawSource(source.Channel(o.Woken, &handler.EnqueueRequestForObject{}))
+		machineBuilder = machineBuilder.WatchesRawSource(source.Channel(o.Woken, &handler.EnqueueRequestForObject{}))
 	}
-	if err := of.WithOptions(options(o.Parallel)).Complete(machines); err != nil {
+	if err := machineBuilder.WithOptions(options(o.Parallel)).Complete(machines); err != nil {
 		return err
 	}
 	if err := builder.ControllerManagedBy(m).Named("machineset").For(&v1alpha1.MachineSet{}).
@@ -80,13 +80,13 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 		return err
 	}
 	return builder.ControllerManagedBy(m).Named("machinedeployment").For(&v1alpha1.MachineDeployment{}).
-		Watches(&v1alpha1.MachineSet{}, byController).
-		Watches(&v1alpha1.Machine{}, byController).
+		Watches(&v1alpha1.MachineSet{}, byDeployment).
+		Watches(&v1alpha1.Machine{}, byDeployment).
 		WithOptions(options(1)).
 		Complete(NewDeployments(m.GetClient(), m.GetAPIReader(), providers, events))
 }
 
-// controllerUID returns the value for OwnerField.
+// controllerUID returns the value of OwnerField for an object.
 func controllerUID(o client.Object) []string {
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		return []string{string(owner.UID)}
@@ -105,7 +105,7 @@ func indexFields(ctx context.Context, m manager.Manager) error {
 	})
 }
 
-// machineOfNode maps a Node to its Machine.
+// machineOfNode returns a function that maps a Node to its Machine.
 func machineOfNode(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, node client.Object) []reconcile.Request {
 		uid := node.GetLabels()[desired.OwnerLabel]
@@ -114,7 +114,7 @@ func machineOfNode(c client.Client) handler.MapFunc {
 		}
 		var found v1alpha1.MachineList
 		if err := c.List(ctx, &found, client.MatchingFields{uidField: uid}); err != nil {
-			return nil // the cache ends
+			return nil // the cache is stopping
 		}
 		var out []reconcile.Request
 		for i := range found.Items {
@@ -128,8 +128,8 @@ func newRequest(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
 }
 
-// setsOfMachine maps a Machine to its set. A Machine without an owner maps to all sets of its namespace, as one may
-// adopt it.
+// setsOfMachine returns a function that maps a Machine to its set. It maps a Machine without an owner to all sets in
+// its namespace, because any of them may adopt it.
 func setsOfMachine(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		if owner := metav1.GetControllerOf(o); owner != nil {
@@ -137,7 +137,7 @@ func setsOfMachine(c client.Client) handler.MapFunc {
 		}
 		var sets v1alpha1.MachineSetList
 		if err := c.List(ctx, &sets, client.InNamespace(o.GetNamespace())); err != nil {
-			return nil // the cache ends
+			return nil // the cache is stopping
 		}
 		var out []reconcile.Request
 		for i := range sets.Items {
@@ -147,14 +147,15 @@ func setsOfMachine(c client.Client) handler.MapFunc {
 	}
 }
 
-// deploymentsOf maps a set or Machine to its deployment. Without an owner it maps to all deployments of its namespace.
+// deploymentsOf returns a function that maps a set or Machine to its deployment. It maps an object without an owner to
+// all deployments in its namespace.
 func deploymentsOf(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(o)
 		if owner != nil && owner.Kind == "MachineSet" {
 			set := &v1alpha1.MachineSet{}
 			if err := c.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, set); err != nil {
-				return nil // it was deleted, or the cache stops
+				return nil // it was deleted, or the cache is stopping
 			}
 			owner = metav1.GetControllerOf(set)
 			if owner == nil {
@@ -166,7 +167,7 @@ func deploymentsOf(c client.Client) handler.MapFunc {
 		}
 		var deployments v1alpha1.MachineDeploymentList
 		if err := c.List(ctx, &deployments, client.InNamespace(o.GetNamespace())); err != nil {
-			return nil // the cache ends
+			return nil // the cache is stopping
 		}
 		var out []reconcile.Request
 		for i := range deployments.Items {

@@ -21,8 +21,8 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// writer carries out one plan. Each write applies to the planned version of one object. If the object has changed
-// since, the API server rejects the write, and the next plan takes the change into account.
+// writer carries out one plan. Each write applies to the version of the object that the plan is based on. If the object
+// has changed since then, the API server rejects the write, and the next plan takes the change into account.
 type writer struct {
 	*families
 	family     types.UID // of the deployment, or of a set without one
@@ -32,15 +32,15 @@ type writer struct {
 	machines   []v1alpha1.Machine
 }
 
-// mostErrors is the number of failed writes that ends a plan: the others would probably fail too.
+// maxErrors is the number of failed writes after which a plan ends, because the others would probably fail too.
 const maxErrors = 10
 
-// errLeaving reports an owner that was deleted or is being deleted.
+// errOwnerDeleted reports that the owner was deleted or is being deleted.
 var errOwnerDeleted = errors.New("the owner is being deleted or no longer exists")
 
-// writeAll makes the writes in order. Before it creates an object, it asks the API server for the owner: the cache may
-// show that the sets and Machines are deleted before it shows the owner's deletion. Until garbage collection, a new set
-// would block the next deployment of that name, and a new Machine would take a host.
+// writeAll carries out the writes in order. Before the first object is created, it checks with the API server that the
+// owner exists: the cache may show the deletion of sets and Machines before that of their owner. Until garbage
+// collection, a new set would block the next deployment with that name, and a new Machine would take a host.
 func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 	var failed []error
 	for i, one := range writes {
@@ -48,7 +48,7 @@ func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 			break
 		}
 		if isCreate(one) && !slices.ContainsFunc(writes[:i], isCreate) {
-			if stays, err := w.ownerExists(ctx, w.owner); err != nil || !stays {
+			if exists, err := w.ownerExists(ctx, w.owner); err != nil || !exists {
 				return errors.Join(append(failed, cmp.Or(err, errOwnerDeleted))...)
 			}
 		}
@@ -91,7 +91,7 @@ func (w *writer) applyWrite(ctx context.Context, one rollout.Write) error {
 	}
 }
 
-// setByName returns nil if there is no such set.
+// setByName returns the set with that name, or nil.
 func (w *writer) setByName(name string) *v1alpha1.MachineSet {
 	for i := range w.sets {
 		if w.sets[i].Name == name {
@@ -110,11 +110,11 @@ func (w *writer) machineByName(name string) *v1alpha1.Machine {
 	return nil
 }
 
-// errVanished reports a write to an object that was not among the plan's input.
+// errNotPlanned reports that the object to write is not among those that the plan is based on.
 var errNotPlanned = errors.New("the object was not found")
 
-// createSet creates a set from the deployment's template. The name contains the template's hash, so that a retry finds
-// the first set.
+// createSet creates a set from the template of the deployment. The name contains the hash of the template, so that a
+// retry finds the set of the first attempt.
 func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	md := w.deployment
 	hash := one.Name[len(md.Name)+1:]
@@ -122,7 +122,7 @@ func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	template.ObjectMeta.Labels = withEntry(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
 	selector := *md.Spec.Selector.DeepCopy()
 	selector.MatchLabels = withEntry(selector.MatchLabels, v1alpha1.TemplateHashLabel, hash)
-	none := int32(0)
+	replicas := int32(0)
 	ms := &v1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: md.Namespace, Name: one.Name, Labels: template.ObjectMeta.Labels,
@@ -130,7 +130,7 @@ func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 			OwnerReferences: []metav1.OwnerReference{newOwnerReference(md, "MachineDeployment")},
 		},
 		Spec: v1alpha1.MachineSetSpec{
-			Replicas: &none, MinReadySeconds: md.Spec.MinReadySeconds, Selector: selector, Template: template,
+			Replicas: &replicas, MinReadySeconds: md.Spec.MinReadySeconds, Selector: selector, Template: template,
 		},
 	}
 	if err := w.Client.Create(ctx, ms); err != nil {
@@ -149,7 +149,7 @@ func withEntry(has map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// createMachine creates one machine from the set's template.
+// createMachine creates one machine from the template of the set.
 func (w *writer) createMachine(ctx context.Context, ms *v1alpha1.MachineSet) error {
 	if ms == nil {
 		return errNotPlanned
@@ -245,7 +245,8 @@ func (w *writer) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
 	return nil
 }
 
-// rollBack removes the rollback annotation and, for rollout.RollBack, restores the template of the set, in one write.
+// rollBack removes the rollback annotation. For rollout.RollBack, it also restores the template of the set, in the same
+// write.
 func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
 	before := w.deployment.DeepCopy()
 	delete(w.deployment.Annotations, v1alpha1.RollbackAnnotation)
@@ -269,7 +270,7 @@ func (w *writer) patchAndExpect(ctx context.Context, o, before client.Object) er
 	return nil
 }
 
-// deleteObject deletes the planned version of the object.
+// deleteObject deletes the object if it still has the version that the plan is based on.
 func (w *writer) deleteObject(ctx context.Context, o client.Object) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	err := w.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version},

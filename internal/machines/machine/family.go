@@ -14,16 +14,16 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// Change returns how a machine of one spec becomes one of another.
+// Change returns how a machine with one spec is changed to another spec.
 type Change func(from, to v1alpha1.MachineSpec) rollout.Change
 
-// NewDeploymentFamily returns the family of a deployment, with those of the sets and machines that it owns. At ask, the
-// next machine may become unhealthy; zero is never.
+// NewDeploymentFamily returns the family of a deployment: the deployment itself, and those of the sets and machines
+// that it owns. healthCheck is the time at which the next machine may become unhealthy; zero means never.
 func NewDeploymentFamily(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
-	change Change, now time.Time) (family rollout.Family, ask time.Time, err error) {
+	change Change, now time.Time) (family rollout.Family, healthCheck time.Time, err error) {
 	template, err := newTemplate(md.Spec.Template)
 	if err != nil {
-		return rollout.Family{}, ask,
+		return rollout.Family{}, healthCheck,
 			fmt.Errorf("MachineDeployment %s/%s: spec.template.%w", md.Namespace, md.Name, err)
 	}
 	family = rollout.Family{
@@ -40,7 +40,7 @@ func NewDeploymentFamily(md *v1alpha1.MachineDeployment, sets []v1alpha1.Machine
 		}
 		set, err := newSet(s)
 		if err != nil {
-			return rollout.Family{}, ask, err
+			return rollout.Family{}, healthCheck, err
 		}
 		if set.Template.Machine != template.Machine {
 			set.Change = change(s.Spec.Template.Spec, md.Spec.Template.Spec)
@@ -48,18 +48,18 @@ func NewDeploymentFamily(md *v1alpha1.MachineDeployment, sets []v1alpha1.Machine
 		owned[s.UID] = s
 		family.Sets = append(family.Sets, set)
 	}
-	ask = addMachines(&family, machines, newHealth(md.Spec.HealthCheck), owned)
-	return family, ask, nil
+	healthCheck = addMachines(&family, machines, newHealth(md.Spec.HealthCheck), owned)
+	return family, healthCheck, nil
 }
 
-// NewSetFamily returns the family of a set without a deployment, with those of the machines that it owns. For ask, see
-// OfDeployment.
+// NewSetFamily returns the family of a set without a deployment: the set itself, and those of the machines that it
+// owns. healthCheck is the time at which the next machine may become unhealthy; zero means never.
 func NewSetFamily(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) (family rollout.Family,
-	ask time.Time,
+	healthCheck time.Time,
 	err error) {
 	set, err := newSet(ms)
 	if err != nil {
-		return rollout.Family{}, ask, err
+		return rollout.Family{}, healthCheck, err
 	}
 	family = rollout.Family{
 		Name: ms.Name, Replicas: set.Replicas, MinReady: secondsOrDefault(ms.Spec.MinReadySeconds, 0),
@@ -68,12 +68,12 @@ func NewSetFamily(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time
 	}
 	family.MaxUnhealthy = maxUnhealthy(ms.Spec.HealthCheck, family.Replicas)
 	owned := map[types.UID]*v1alpha1.MachineSet{ms.UID: ms}
-	ask = addMachines(&family, machines, newHealth(ms.Spec.HealthCheck), owned)
-	return family, ask, nil
+	healthCheck = addMachines(&family, machines, newHealth(ms.Spec.HealthCheck), owned)
+	return family, healthCheck, nil
 }
 
-// newRollout returns the deployment's rollout settings. Percentages are rounded as for Deployments. If both limits are
-// 0, one machine may be unavailable, or the rollout could not begin.
+// newRollout returns the rollout settings of the deployment. Percentages are rounded as for Deployments in Kubernetes.
+// If both limits are 0, MaxUnavailable is 1, because otherwise the rollout could not start.
 func newRollout(md *v1alpha1.MachineDeployment, template rollout.Template, replicas int) *rollout.Rollout {
 	r := &rollout.Rollout{
 		Template: template, Strategy: rollout.RollingUpdate, MaxSurge: 1, Paused: md.Spec.Paused,
@@ -108,11 +108,11 @@ func newSet(ms *v1alpha1.MachineSet) (rollout.Set, error) {
 	}, nil
 }
 
-// addMachines adds the machines of the family's sets. It returns when the next of them may become unhealthy; zero is
-// never.
+// addMachines adds the machines that belong to these sets. It returns the time at which the next of them may become
+// unhealthy; zero means never.
 func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, sets map[types.UID]*v1alpha1.MachineSet,
 ) time.Time {
-	var ask time.Time
+	var healthCheck time.Time
 	for i := range machines {
 		m := &machines[i]
 		owner := metav1.GetControllerOf(m)
@@ -125,8 +125,8 @@ func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, 
 			metadata = metadataText(set.Spec.Template)
 		}
 		unhealthy, next := h.checkHealth(m, family.Now)
-		if !next.IsZero() && (ask.IsZero() || next.Before(ask)) {
-			ask = next
+		if !next.IsZero() && (healthCheck.IsZero() || next.Before(healthCheck)) {
+			healthCheck = next
 		}
 		_, first := m.Annotations[v1alpha1.DeleteFirstAnnotation]
 		family.Machines = append(family.Machines, rollout.Machine{
@@ -136,15 +136,16 @@ func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, 
 			Unhealthy: unhealthy, DeleteFirst: first, Deleting: m.DeletionTimestamp != nil, Metadata: metadata,
 		})
 	}
-	return ask
+	return healthCheck
 }
 
-// isUpdating reports whether a Machine with a Node differs from its spec, or its controller has not seen the spec yet.
+// isUpdating reports whether a Machine with a Node differs from its spec, or the controller has not observed the spec
+// yet.
 func isUpdating(m *v1alpha1.Machine) bool {
 	return m.Status.NodeRef != nil && (isTrue(m, ConditionUpdating) || m.Status.ObservedGeneration < m.Generation)
 }
 
-// updatingSince returns the last transition of ConditionUpdating; zero if there is none.
+// updatingSince returns the last transition of ConditionUpdating; zero if the condition is not set.
 func updatingSince(m *v1alpha1.Machine) time.Time {
 	if c := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating); c != nil {
 		return c.LastTransitionTime.Time
@@ -152,7 +153,8 @@ func updatingSince(m *v1alpha1.Machine) time.Time {
 	return time.Time{}
 }
 
-// maxUnhealthy returns how many machines may be unhealthy and still be replaced. A percentage is at least one machine.
+// maxUnhealthy returns the number of unhealthy machines up to which they are replaced. A percentage results in at least
+// one machine.
 func maxUnhealthy(check *v1alpha1.MachineHealthCheck, replicas int) int {
 	limit := intstr.FromString(defaultMaxUnhealthy)
 	if check != nil && check.MaxUnhealthy != nil {
@@ -164,27 +166,28 @@ func maxUnhealthy(check *v1alpha1.MachineHealthCheck, replicas int) int {
 	return max(1, resolveCount(&limit, 0, replicas, false))
 }
 
-// resolveCount resolves a number or a percentage of the replicas. It returns otherwise for a missing or invalid value.
-func resolveCount(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
-	n, err := intstr.GetScaledValueFromIntOrPercent(of, replicas, up)
-	if of == nil || err != nil {
-		return otherwise
+// resolveCount returns the value of a number or a percentage of the replicas. It returns fallback if the value is
+// missing or invalid.
+func resolveCount(value *intstr.IntOrString, fallback, replicas int, up bool) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(value, replicas, up)
+	if value == nil || err != nil {
+		return fallback
 	}
 	return max(0, n)
 }
 
-func intOrDefault(n *int32, otherwise int) int {
+func intOrDefault(n *int32, fallback int) int {
 	if n == nil {
-		return otherwise
+		return fallback
 	}
 	return int(*n)
 }
 
-func secondsOrDefault(n *int32, otherwise int) time.Duration {
-	return time.Duration(intOrDefault(n, otherwise)) * time.Second
+func secondsOrDefault(n *int32, fallback int) time.Duration {
+	return time.Duration(intOrDefault(n, fallback)) * time.Second
 }
 
-// parseRevision returns 0 for an invalid revision.
+// parseRevision parses a revision annotation. It returns 0 if the annotation is missing or invalid.
 func parseRevision(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {

@@ -9,16 +9,16 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 )
 
-// Conditions of a Machine that its set depends on.
+// Conditions of a Machine that determine how its set treats it.
 const (
 	// ConditionAllocated is true when the provider has a host for the Machine.
 	ConditionAllocated = "Allocated"
-	// ConditionReady is true while its Node is Ready.
+	// ConditionReady is true while the Node of the Machine is Ready.
 	ConditionReady = "Ready"
-	// ConditionUpdating is true while a change of its spec is carried out on its existing Node.
+	// ConditionUpdating is true while a change of the spec is being applied to the existing Node.
 	ConditionUpdating = "Updating"
-	// ConditionSettings is false while its host's settings differ from the cluster's record. It is absent until they
-	// first differ.
+	// ConditionSettings is false while the settings of the host differ from the cluster record. It is absent until they
+	// differ for the first time.
 	ConditionSettings = "SettingsCurrent"
 )
 
@@ -29,7 +29,7 @@ const (
 	defaultMaxUnhealthy = "40%"
 )
 
-// health limits how long a Machine may be broken; 0 is no limit.
+// health contains the maximum times that a Machine may take to start and be not ready; 0 means no limit.
 type health struct{ startup, notReady time.Duration }
 
 func newHealth(check *v1alpha1.MachineHealthCheck) health {
@@ -46,9 +46,9 @@ func newHealth(check *v1alpha1.MachineHealthCheck) health {
 	return h
 }
 
-// checkHealth reports whether the Machine has been broken for longer than its limit. If not, it returns when that may
-// be; zero is never. A Machine without a host is not broken. Neither is one with an invalid spec: its replacement would
-// be invalid too.
+// checkHealth reports whether the Machine has been broken for longer than its limit. If not, it returns the time at
+// which this may happen; zero means never. A Machine without a host is not considered broken. Neither is a Machine with
+// an invalid spec, because its replacement would be invalid too.
 func (h health) checkHealth(m *v1alpha1.Machine, now time.Time) (bool, time.Time) {
 	if m.Status.ErrorReason != nil {
 		switch *m.Status.ErrorReason {
@@ -64,7 +64,7 @@ func (h health) checkHealth(m *v1alpha1.Machine, now time.Time) (bool, time.Time
 	case ready != nil && ready.Status == metav1.ConditionTrue:
 		return false, time.Time{}
 	case updating != nil && updating.Status == metav1.ConditionTrue:
-		// An update restarts the kubelet, so the Node has as much time as a new one.
+		// An update restarts the kubelet, so the limit is the same as for a new Node.
 		if ready != nil && updating.LastTransitionTime.Before(&ready.LastTransitionTime) {
 			return checkOverdue(ready, ready.Status, h.startup, now)
 		}
@@ -78,16 +78,18 @@ func (h health) checkHealth(m *v1alpha1.Machine, now time.Time) (bool, time.Time
 	return checkOverdue(ready, ready.Status, h.notReady, now)
 }
 
-// hasLostNode reports whether the Machine once matched its spec and is no longer Ready, without a change or deletion.
+// hasLostNode reports whether the Machine once matched its spec and is no longer Ready, although it is neither being
+// changed nor deleted.
 func hasLostNode(m *v1alpha1.Machine) bool {
 	if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || isUpdating(m) {
 		return false
 	}
-	wasComplete := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil // set on complete ones only
+	wasComplete := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil // set only after the Machine was complete
 	return wasComplete && !isTrue(m, ConditionReady)
 }
 
-// checkOverdue reports whether the condition has had the status for longer than the limit, and otherwise when it will.
+// checkOverdue reports whether the condition has had the status for longer than the limit. If not, it returns the time
+// at which this will be the case; zero means never.
 func checkOverdue(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool,
 	time.Time) {
 	if c == nil || c.Status != status || limit == 0 {

@@ -9,27 +9,27 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// MovingSets returns the MachineSets, by UID, whose deployment has another template and is rolling it out. Their
-// Machines are about to be changed or replaced.
+// MovingSets returns, by UID, the MachineSets whose deployment is rolling out another template. Their Machines are
+// about to be changed or replaced.
 func MovingSets(sets []v1alpha1.MachineSet, deployments []v1alpha1.MachineDeployment) map[types.UID]bool {
-	of := map[types.UID]*v1alpha1.MachineDeployment{}
+	byUID := map[types.UID]*v1alpha1.MachineDeployment{}
 	for i := range deployments {
-		of[deployments[i].UID] = &deployments[i]
+		byUID[deployments[i].UID] = &deployments[i]
 	}
 	out := map[types.UID]bool{}
 	for i := range sets {
 		owner := metav1.GetControllerOf(&sets[i])
-		if owner == nil || of[owner.UID] == nil {
+		if owner == nil || byUID[owner.UID] == nil {
 			continue
 		}
-		md := of[owner.UID]
-		byHand := md.Spec.Strategy != nil && rollout.Strategy(md.Spec.Strategy.Type) == rollout.OnDelete
-		if md.Spec.Paused || byHand || md.DeletionTimestamp != nil {
+		md := byUID[owner.UID]
+		onDelete := md.Spec.Strategy != nil && rollout.Strategy(md.Spec.Strategy.Type) == rollout.OnDelete
+		if md.Spec.Paused || onDelete || md.DeletionTimestamp != nil {
 			continue
 		}
-		has, err := machineText(sets[i].Spec.Template.Spec)
-		wants, wrong := machineText(md.Spec.Template.Spec)
-		out[sets[i].UID] = err == nil && wrong == nil && has != wants
+		current, err := machineText(sets[i].Spec.Template.Spec)
+		desired, desiredErr := machineText(md.Spec.Template.Spec)
+		out[sets[i].UID] = err == nil && desiredErr == nil && current != desired
 	}
 	return out
 }

@@ -12,14 +12,14 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// machineFields are the template's fields that need a rollout when they change.
+// machineFields are those fields of a template whose change requires a rollout.
 type machineFields struct {
 	Provider any                         `json:"provider"`
 	Versions v1alpha1.MachineVersionInfo `json:"versions"`
 	Roles    []v1alpha1.MachineRole      `json:"roles,omitempty"`
 }
 
-// metadata are the other fields of the template. They are written to existing machines.
+// metadata contains the other fields of a template. They are copied to existing machines.
 type metadata struct {
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
@@ -28,8 +28,8 @@ type metadata struct {
 	Taints          []v1alpha1.Taint  `json:"taints,omitempty"`
 }
 
-// newTemplate returns a template as texts that are equal if and only if the templates mean the same. The order of keys
-// in the provider spec, empty or missing lists, and a leading v in versions make no difference.
+// newTemplate converts a template to texts that are equal if and only if the templates have the same meaning. The order
+// of keys in the provider spec, empty or missing lists, and a leading v in versions make no difference.
 func newTemplate(t v1alpha1.MachineTemplateSpec) (rollout.Template, error) {
 	machine, err := machineText(t.Spec)
 	if err != nil {
@@ -47,7 +47,8 @@ func machineText(spec v1alpha1.MachineSpec) (string, error) {
 	return canonicalJSON(fields), nil
 }
 
-// metadataText leaves out the hash label, which differs for each set of a deployment.
+// metadataText returns the metadata of a template as text. It leaves out the hash label, which differs between the sets
+// of a deployment.
 func metadataText(t v1alpha1.MachineTemplateSpec) string {
 	return canonicalJSON(metadata{
 		Labels: withoutHash(t.ObjectMeta.Labels), Annotations: t.ObjectMeta.Annotations,
@@ -62,22 +63,22 @@ func withoutHash(labels map[string]string) map[string]string {
 	return out
 }
 
-// MetadataHash returns the AppliedMetadataAnnotation of a Machine with the template's metadata. The annotation also
-// shows that metadata of earlier templates has been removed.
+// MetadataHash returns the value of AppliedMetadataAnnotation for a Machine with the metadata of the template. The
+// annotation also shows that metadata from earlier templates has been removed.
 func MetadataHash(t v1alpha1.MachineTemplateSpec) string {
 	return rollout.Hash(rollout.Template{Machine: metadataText(t)}, 0)
 }
 
-// hasMetadata reports whether the Machine has the template's metadata. Other labels and annotations are ignored.
+// hasMetadata reports whether the Machine has the metadata of the template. Other labels and annotations are ignored.
 func hasMetadata(m *v1alpha1.Machine, t v1alpha1.MachineTemplateSpec) bool {
-	var of v1alpha1.MachineTemplateSpec
-	of.Spec.ObjectMeta, of.Spec.Taints = m.Spec.ObjectMeta, m.Spec.Taints
+	var current v1alpha1.MachineTemplateSpec
+	current.Spec.ObjectMeta, current.Spec.Taints = m.Spec.ObjectMeta, m.Spec.Taints
 	for _, part := range []struct {
 		has, wants map[string]string
 		into       *map[string]string
 	}{
-		{m.Labels, withoutHash(t.ObjectMeta.Labels), &of.ObjectMeta.Labels},
-		{m.Annotations, t.ObjectMeta.Annotations, &of.ObjectMeta.Annotations},
+		{m.Labels, withoutHash(t.ObjectMeta.Labels), &current.ObjectMeta.Labels},
+		{m.Annotations, t.ObjectMeta.Annotations, &current.ObjectMeta.Annotations},
 	} {
 		for key := range part.wants {
 			if value, ok := part.has[key]; ok {
@@ -88,10 +89,10 @@ func hasMetadata(m *v1alpha1.Machine, t v1alpha1.MachineTemplateSpec) bool {
 			}
 		}
 	}
-	return metadataText(of) == metadataText(t) && m.Annotations[v1alpha1.AppliedMetadataAnnotation] == MetadataHash(t)
+	return metadataText(current) == metadataText(t) && m.Annotations[v1alpha1.AppliedMetadataAnnotation] == MetadataHash(t)
 }
 
-// normalizeVersions removes a leading v and ignored fields.
+// normalizeVersions returns the versions without a leading v and without fields that are ignored.
 func normalizeVersions(v v1alpha1.MachineVersionInfo) v1alpha1.MachineVersionInfo {
 	out := v1alpha1.MachineVersionInfo{Kubelet: strings.TrimPrefix(v.Kubelet, "v")}
 	if v.ContainerRuntime != nil {
@@ -122,8 +123,8 @@ func normalizeProviderSpec(config v1alpha1.ProviderConfig) (any, error) {
 	return withoutEmpty(out), nil
 }
 
-// withoutEmpty removes empty objects, lists and strings, and null, from decoded JSON at any depth. Elements of lists
-// become nil instead.
+// withoutEmpty returns decoded JSON without empty objects, lists and strings, and without null, at any depth. In lists,
+// such elements become nil.
 func withoutEmpty(v any) any {
 	switch of := v.(type) {
 	case map[string]any:

@@ -1,4 +1,4 @@
-// Package manager runs the controllers of Machines, Hosts and serving certificates with leader election.
+// Package manager runs the controllers for Machines, Hosts and serving certificates, with leader election.
 package manager
 
 import (
@@ -33,22 +33,22 @@ const Lease = machines.Lease
 
 // Options configure the controllers of one cluster.
 type Options struct {
-	// Site needs Access, Releases and Holder; Run fills in the rest.
+	// Site must contain Access, Releases and Holder; Run sets the other fields.
 	Site    ssh.Site
 	Metrics string // address that serves metrics; "0" disables it
 	Health  string // address that serves /healthz and /readyz; "0" disables it
 	Log     *slog.Logger
-	// Registry receives the metrics. Nil is the registry that Metrics serves.
+	// Registry receives the metrics. Nil uses the registry that is served at Metrics.
 	Registry prometheus.Registerer
 	// SkipNameValidation lets several managers run in one process, for tests.
 	SkipNameValidation bool
 }
 
-// shutdownTimeout limits the wait for running reconciliations when the manager stops.
+// shutdownTimeout limits how long a stopping manager waits for reconciliations in progress.
 const shutdownTimeout = time.Minute
 
-// Run runs the controllers until the context ends or the process loses its Lease. It first creates the CRDs and the
-// cluster's SSH key if they are missing.
+// Run runs the controllers until the context ends or the process loses its Lease. Before that, it creates the CRDs and
+// the SSH key of the cluster if they do not exist.
 func Run(ctx context.Context, o Options) error {
 	c, err := cluster.Connect(o.Site.Access)
 	if err != nil {
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) error {
 	return m.Start(ctx)
 }
 
-// completeSite returns the site with the CA hash, the clock, the event recorder and the SSH key filled in.
+// completeSite returns the site with the CA hash, the clock, the event recorder and the SSH key.
 func completeSite(ctx context.Context, o Options, kube kubernetes.Interface, measured *runMetrics) (ssh.Site, error) {
 	s, tell := o.Site, eventRecorder(o.Log)
 	s.CA, s.Now = probe.CAHash(s.Access.CA()), time.Now
@@ -108,7 +108,7 @@ func newManager(o Options) (manager.Manager, error) {
 		return nil, err
 	}
 	config.QPS, config.UserAgent, config.WarningHandler = -1, "kubeone-controller", rest.NoWarnings{}
-	// As in cluster.Connect: proxies are for downloads of hosts only.
+	// As in cluster.Connect, proxies are only used for downloads on hosts.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	scheme, err := controllers.Scheme()
 	if err != nil {
@@ -118,7 +118,7 @@ func newManager(o Options) (manager.Manager, error) {
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: logr.FromSlogHandler(o.Log.Handler()),
 		LeaderElection: true, LeaderElectionID: Lease, LeaderElectionNamespace: pool.Namespace,
-		// The next leader may start at once: the Lease is released only after all work has ended.
+		// The Lease is released only after all work has ended, so the next leader can start immediately.
 		LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: &within,
 		Metrics: server.Options{BindAddress: o.Metrics}, HealthProbeBindAddress: o.Health,
 	})
@@ -131,7 +131,7 @@ func newManager(o Options) (manager.Manager, error) {
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
 }
 
-// eventRecorder returns a function that logs events of runs.
+// eventRecorder returns a function that logs the events of runs.
 func eventRecorder(log *slog.Logger) func(apply.Event) {
 	return func(e apply.Event) {
 		attributes := []any{"run", e.RunID, "host", e.Host}

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/apply"
 )
 
-// objects collects the numbers of Machines by phase and Hosts by state.
+// objectCollector collects the number of Machines by phase and the number of Hosts by state.
 type objectCollector struct {
 	from client.Reader // a cache
 
@@ -24,7 +24,7 @@ func newObjectCollector(from client.Reader) *objectCollector {
 	return &objectCollector{
 		from:     from,
 		machines: prometheus.NewDesc("kubeone_machines", "Machines, by phase.", []string{"phase"}, nil),
-		hosts:    prometheus.NewDesc("kubeone_hosts", "Hosts of the pool, by state.", []string{"state"}, nil),
+		hosts:    prometheus.NewDesc("kubeone_hosts", "Hosts in the pool, by state.", []string{"state"}, nil),
 	}
 }
 
@@ -34,7 +34,7 @@ func (o *objectCollector) Describe(to chan<- *prometheus.Desc) { to <- o.machine
 // collectTimeout limits the reads from the cache.
 const collectTimeout = 5 * time.Second
 
-// Collect implements prometheus.Collector. It leaves out kinds that it cannot list.
+// Collect implements prometheus.Collector. It skips kinds that it cannot list.
 func (o *objectCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (o *objectCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// runs has the metrics of runs on hosts.
+// runMetrics contains the metrics about runs on hosts.
 type runMetrics struct {
 	steps *prometheus.HistogramVec
 	ended *prometheus.CounterVec

@@ -27,8 +27,8 @@ import (
 	"kubeone/internal/model/nodename"
 )
 
-// serving approves serving certificates of kubelets. It accepts only names and addresses that the recorded manifest or
-// the Host gives. It reports other requests and does not decide them.
+// servingReconciler approves kubelet serving certificates. It accepts only names and addresses from the recorded
+// manifest or the Host. It reports other requests and leaves them undecided.
 type servingReconciler struct {
 	client.Client
 	approver certificates.Approver
@@ -38,13 +38,14 @@ type servingReconciler struct {
 
 	mu       sync.Mutex
 	last     recorded
-	reported map[string]string // reason reported, by request
+	reported map[string]string // last reported reason, by request
 }
 
-// mostTold limits the pending requests that are reported. A node can create any number of requests.
+// maxReported limits how many undecided requests are reported, because a node can create any number of requests.
 const maxReported = 500
 
-// shouldReport returns true once for each reason of a request, until mostTold requests are pending.
+// shouldReport returns true the first time that it is called with this reason for the request. It returns false for new
+// requests while maxReported requests are undecided.
 func (s *servingReconciler) shouldReport(request, reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,19 +57,19 @@ func (s *servingReconciler) shouldReport(request, reason string) bool {
 		s.reported = map[string]string{}
 	}
 	if s.reported[request] = reason; len(s.reported) == maxReported {
-		s.log.Warn("too many undecided serving certificates: others are not reported", "requests", maxReported)
+		s.log.Warn("too many undecided serving certificate requests; no more are reported", "requests", maxReported)
 	}
 	return true
 }
 
-// forgetRequest forgets a request that was deleted or decided.
+// forgetRequest removes a request that was deleted or decided.
 func (s *servingReconciler) forgetRequest(request string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.reported, request)
 }
 
-// recheckDelay is the requeue delay of an undecided request: the manifest may give the node that name by then.
+// recheckDelay is the requeue delay of an undecided request. By then, the manifest may assign the name to the node.
 const recheckDelay = time.Minute
 
 func addServing(m manager.Manager, kube kubernetes.Interface, o Options) error {
@@ -102,33 +103,33 @@ func (s *servingReconciler) Reconcile(ctx context.Context, request reconcile.Req
 		return reconcile.Result{}, nil
 	}
 	node, _, err := certificates.ServingNames(csr)
-	possible := err == nil
-	expected := certificates.Expected{node: {}} // an impossible request needs no record
-	if possible {
+	valid := err == nil
+	expected := certificates.Expected{node: {}} // an invalid request is refused without the record
+	if valid {
 		if expected, err = s.expectedNames(ctx, node); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	d, open, err := s.approver.Decide(ctx, csr, expected)
+	d, handled, err := s.approver.Decide(ctx, csr, expected)
 	switch {
-	case err != nil || !open:
+	case err != nil || !handled:
 		return reconcile.Result{}, err
 	case d.Approved:
 		s.log.Info("serving certificate approved", "node", d.Node, "request", d.Request)
 		return reconcile.Result{}, nil
 	}
 	if s.shouldReport(request.Name, d.Reason) {
-		s.log.Warn("serving certificate left alone", "node", d.Node, "request", d.Request, "reason", d.Reason)
-		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
+		s.log.Warn("serving certificate request not approved", "node", d.Node, "request", d.Request, "reason", d.Reason)
+		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "not approved: %s", d.Reason)
 	}
-	if !possible {
-		return reconcile.Result{}, nil // no retry can help
+	if !valid {
+		return reconcile.Result{}, nil // a retry cannot help
 	}
 	return reconcile.Result{RequeueAfter: recheckDelay}, nil
 }
 
-// expectedNames returns the names that the node may have: those in the manifest, or the addresses of its Host unless
-// they are reserved. It is empty for an unknown node.
+// expectedNames returns the names that the certificate of the node may contain: those in the manifest, or the addresses
+// of its Host unless they are reserved. It is empty for an unknown node.
 func (s *servingReconciler) expectedNames(ctx context.Context, node string) (certificates.Expected, error) {
 	r, err := s.cachedRecord(ctx)
 	if err != nil {
@@ -162,7 +163,8 @@ func (s *servingReconciler) expectedNames(ctx context.Context, node string) (cer
 	return out, nil
 }
 
-// cachedRecord returns the cluster's record, at most recordAge old, because many requests come at the same time.
+// cachedRecord returns the cluster record, which is at most maxRecordAge old. It is cached because many requests arrive
+// at the same time.
 func (s *servingReconciler) cachedRecord(ctx context.Context) (recorded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +181,7 @@ func (s *servingReconciler) cachedRecord(ctx context.Context) (recorded, error) 
 
 const maxRecordAge = 5 * time.Second
 
-// recorded is the cluster's record with its manifest.
+// recorded is the cluster record together with its manifest.
 type recorded struct {
 	loaded manifest.Loaded
 	record record.Record

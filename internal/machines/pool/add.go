@@ -30,23 +30,24 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Machine is a machine to be added as a Host.
+// Machine describes a machine to add to the pool.
 type Machine struct {
-	// At is its SSH target. User and Port must be set, as the cluster uses them too.
+	// At is the SSH target of the machine. User and Port must be set, because the cluster uses them too.
 	At host.Target
-	// PrivateAddress is the IP address of its Node; "" is the address in At, or the machine's only address.
+	// PrivateAddress is the IP address of the Node. If it is "", the Node has the address in At, or the only address of
+	// the machine.
 	PrivateAddress string
 	FailureDomain  string
 	Labels         map[string]string
 }
 
-// Candidate is an inspected Machine that may become a Host.
+// Candidate is a machine that was inspected and can be added as a Host.
 type Candidate struct {
 	Host   *kubeone.Host
 	System observed.Host
-	// Contacts are the first contacts on the way to it, outermost bastion first.
+	// Contacts are the unknown SSH host keys on the route to the machine, outermost bastion first.
 	Contacts []host.FirstContact
-	// Known says that the same Host already exists.
+	// Known says that a Host with the same name and connection already exists.
 	Known bool
 
 	conn    host.Host
@@ -55,34 +56,34 @@ type Candidate struct {
 
 // Adder adds machines to the pool.
 type Adder struct {
-	Client client.Client  // of the cluster's API
+	Client client.Client  // for the cluster API
 	SSH    *sshpool.Pool  // logs in as the operator
-	Key    ssh.Signer     // the cluster's key
-	Login  func() SSHPool // returns a pool that uses Key only; nil uses OpenPool
+	Key    ssh.Signer     // the SSH key of the cluster
+	Login  func() SSHPool // returns a pool that uses only Key; nil uses OpenPool
 }
 
-// SSHPool is the part of sshpool.Pool that logs in.
+// SSHPool is the part of sshpool.Pool that is needed to log in.
 type SSHPool interface {
 	Host(host.Target) host.Host
 	io.Closer
 }
 
-// checkNames refuses a Host that has the same name as one added with it.
-func checkNames(h *kubeone.Host, beside []Candidate) error {
-	for _, other := range beside {
+// checkNames returns an error if another candidate has the same name as the Host.
+func checkNames(h *kubeone.Host, others []Candidate) error {
+	for _, other := range others {
 		if other.Host.Name == h.Name {
-			return fmt.Errorf("%s and %s have the same hostname %s; name each with --name",
+			return fmt.Errorf("%s and %s have the same hostname %s; set different names with --name",
 				other.Host.Spec.Address, h.Spec.Address, h.Name)
 		}
 	}
 	return nil
 }
 
-// Inspect logs in to a machine as the operator and checks whether it may become a Host together with beside. It changes
+// Inspect logs in to a machine as the operator and checks whether it can be added together with the others. It changes
 // nothing.
 //
-// The error is that of the SSH connection (*host.Error), or says why the machine is refused.
-func (a *Adder) Inspect(ctx context.Context, m Machine, beside ...Candidate) (Candidate, error) {
+// The error is that of the SSH connection (*host.Error), or says why the machine cannot be added.
+func (a *Adder) Inspect(ctx context.Context, m Machine, others ...Candidate) (Candidate, error) {
 	c := Candidate{conn: a.SSH.Host(m.At)}
 	if _, err := c.conn.Run(ctx, host.Cmd{Name: "log in", Script: ":"}); err != nil {
 		return c, err
@@ -96,7 +97,7 @@ func (a *Adder) Inspect(ctx context.Context, m Machine, beside ...Candidate) (Ca
 	}
 	name := cmp.Or(m.At.Name, strings.ToLower(c.System.Hostname))
 	if len(name) > validation.LabelValueMaxLength || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return c, fmt.Errorf("%s: its hostname %q cannot be the name of a Node; give one with --name",
+		return c, fmt.Errorf("%s: the hostname %q is not a valid Node name; set a name with --name",
 			m.At.DisplayName(), name)
 	}
 	c.Host = &kubeone.Host{
@@ -115,10 +116,10 @@ func (a *Adder) Inspect(ctx context.Context, m Machine, beside ...Candidate) (Ca
 			return c, err
 		}
 	}
-	if err := checkNames(c.Host, beside); err != nil {
+	if err := checkNames(c.Host, others); err != nil {
 		return c, err
 	}
-	all, err := a.findExisting(ctx, &c)
+	existing, err := a.findExisting(ctx, &c)
 	if err != nil {
 		return c, err
 	}
@@ -128,64 +129,65 @@ func (a *Adder) Inspect(ctx context.Context, m Machine, beside ...Candidate) (Ca
 	if c.Host.Spec.PrivateAddress, err = choosePrivateAddress(m, c.System); err != nil {
 		return c, err
 	}
-	for _, other := range beside {
-		all = append(all, *other.Host)
+	for _, other := range others {
+		existing = append(existing, *other.Host)
 	}
-	for i := range all {
-		if is := &all[i]; is.Name != name && provider.SameAddress(is, c.Host) {
-			return c, fmt.Errorf("%s would have the address %s of the Host %s; set the address for other Nodes with "+
+	for i := range existing {
+		if is := &existing[i]; is.Name != name && provider.SameAddress(is, c.Host) {
+			return c, fmt.Errorf("%s would have the same Node address (%s) as Host %s; set another address with "+
 				"--private-address", name, provider.NodeAddress(is), is.Name)
 		}
 	}
 	return c, a.checkNameFree(ctx, name)
 }
 
-// choosePrivateAddress returns the Node's address if it differs from the SSH address, for example behind NAT or with a
-// DNS name. The kubelet's serving certificate is approved for the Host's addresses only.
-func choosePrivateAddress(m Machine, is observed.Host) (string, error) {
-	own := is.Addresses
+// choosePrivateAddress returns the Node address if it differs from the SSH address, for example behind NAT or if the
+// SSH address is a DNS name. It returns "" if they are the same. The serving certificate of the kubelet is approved
+// only for the addresses of the Host.
+func choosePrivateAddress(m Machine, seen observed.Host) (string, error) {
+	reported := seen.Addresses
 	switch {
 	case m.PrivateAddress != "":
 		return m.PrivateAddress, nil
-	case slices.Contains(own, m.At.Address):
+	case slices.Contains(reported, m.At.Address):
 		return "", nil
-	case len(own) == 1:
-		return own[0], nil
-	case len(own) == 0:
-		return "", fmt.Errorf("%s: the machine does not report its addresses; set the address for other Nodes with "+
+	case len(reported) == 1:
+		return reported[0], nil
+	case len(reported) == 0:
+		return "", fmt.Errorf("%s: the machine does not report its addresses; set the Node address with "+
 			"--private-address", m.At.DisplayName())
 	}
-	return "", fmt.Errorf("%s: the machine does not have the address %s, but %s; choose the address for other Nodes "+
-		"with --private-address", m.At.DisplayName(), m.At.Address, strings.Join(own, ", "))
+	return "", fmt.Errorf("%s: %s is not an address of the machine, which reports %s; set the Node address with "+
+		"--private-address", m.At.DisplayName(), m.At.Address, strings.Join(reported, ", "))
 }
 
-// checkNameFree refuses the name of an existing Node.
+// checkNameFree returns an error if a Node with this name exists.
 func (a *Adder) checkNameFree(ctx context.Context, name string) error {
 	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); {
 	case err == nil:
-		return fmt.Errorf("Node %s already exists; give the Host another name with --name", name)
+		return fmt.Errorf("Node %s already exists; set another name for the Host with --name", name)
 	case !apierrors.IsNotFound(err):
 		return apicall.Wrap("read Node "+name, "", err)
 	}
 	return nil
 }
 
-// checkUnoccupied returns an error if the host already belongs to a Machine, a manifest or an unknown Kubernetes. A
-// Host's own Machine is allowed: the host may have lost the cluster's key, for example if a reboot rewrote
-// authorized_keys.
-func checkUnoccupied(h *kubeone.Host, is observed.Host) error {
+// checkUnoccupied returns an error if the machine already belongs to a Machine, to a manifest or to an unknown
+// Kubernetes cluster. The Machine that has claimed this Host is allowed: the host may have lost the cluster key, for
+// example if a reboot restored authorized_keys.
+func checkUnoccupied(h *kubeone.Host, seen observed.Host) error {
 	name := h.Name
-	switch m := is.Marker; {
+	switch m := seen.Marker; {
 	case m != nil && h.Status.Claim != nil && m.ID == string(h.Status.Claim.UID):
 		return nil
 	case m != nil && m.Machine != "":
-		return fmt.Errorf("%s belongs to Machine %s of the cluster %s; delete that Machine to free it", name,
+		return fmt.Errorf("%s belongs to Machine %s in the cluster %s; delete that Machine to free it", name,
 			m.Machine, m.Cluster)
 	case m != nil:
-		return fmt.Errorf("%s is in the manifest of the cluster %s; to empty it, run kubeone reset --host %s there",
+		return fmt.Errorf("%s is in the manifest of the cluster %s; to free it, run kubeone reset --host %s with that manifest",
 			name, m.Cluster, name)
-	case is.KubeletConf == observed.Yes || is.EtcdData == observed.Yes || is.PKI == observed.Yes:
-		return fmt.Errorf("%s has a Kubernetes installation that is not kubeone's; a host of the pool must be empty",
+	case seen.KubeletConf == observed.Yes || seen.EtcdData == observed.Yes || seen.PKI == observed.Yes:
+		return fmt.Errorf("%s has a Kubernetes installation that kubeone did not create; a pool host must be empty",
 			name)
 	}
 	return nil
@@ -205,8 +207,9 @@ func (a *Adder) inspectBastion(ctx context.Context, at host.Target, c *Candidate
 	return nil
 }
 
-// findExisting sets c.Known if the Host exists. It refuses a Host of the same name for another machine, and the same
-// machine under another name. It returns all existing Hosts.
+// findExisting returns all existing Hosts. If the candidate already exists as a Host, it sets c.Host to that Host, and
+// c.Known. It returns an error if a Host with the same name has a different connection or different fields, or if the
+// same machine is already a Host with another name.
 func (a *Adder) findExisting(ctx context.Context, c *Candidate) ([]kubeone.Host, error) {
 	all, err := List(ctx, a.Client)
 	if err != nil && !errors.Is(err, errNoPool) {
@@ -214,16 +217,16 @@ func (a *Adder) findExisting(ctx context.Context, c *Candidate) ([]kubeone.Host,
 	}
 	want := c.Host
 	for i := range all {
-		is := &all[i]
+		existing := &all[i]
 		switch {
-		case is.Name != want.Name && sameConnection(is, want):
-			return nil, fmt.Errorf("this machine is already in the pool, as the Host %s", is.Name)
-		case is.Name == want.Name && (!sameConnection(is, want) || is.Spec.User != want.Spec.User):
-			return nil, fmt.Errorf("the Host %s already exists, at %s@%s port %d or behind another bastion; change it "+
-				"with kubectl edit host %s, or remove it with kubeone host remove %s", is.Name, is.Spec.User,
-				is.Spec.Address, is.Spec.Port, is.Name, is.Name)
-		case is.Name == want.Name:
-			c.Host, c.Known = is, true
+		case existing.Name != want.Name && sameConnection(existing, want):
+			return nil, fmt.Errorf("this machine is already in the pool as Host %s", existing.Name)
+		case existing.Name == want.Name && (!sameConnection(existing, want) || existing.Spec.User != want.Spec.User):
+			return nil, fmt.Errorf("Host %s already exists with a different connection (%s@%s port %d, or another "+
+				"bastion); change it with kubectl edit host %s, or remove it with kubeone host remove %s", existing.Name,
+				existing.Spec.User, existing.Spec.Address, existing.Spec.Port, existing.Name, existing.Name)
+		case existing.Name == want.Name:
+			c.Host, c.Known = existing, true
 		}
 	}
 	if c.Known {
@@ -232,47 +235,48 @@ func (a *Adder) findExisting(ctx context.Context, c *Candidate) ([]kubeone.Host,
 	return all, nil
 }
 
-// sameConnection reports whether two Hosts have the same address, port and bastion; users may differ. An other without
-// a bastion matches any, since a Host that is added again need not name it.
-func sameConnection(is, other *kubeone.Host) bool {
-	if is.Spec.Address != other.Spec.Address || is.Spec.Port != other.Spec.Port {
+// sameConnection reports whether two Hosts have the same address, port and bastion; their users may differ. If other
+// has no bastion, any bastion matches, because a Host that is added again need not specify it.
+func sameConnection(h, other *kubeone.Host) bool {
+	if h.Spec.Address != other.Spec.Address || h.Spec.Port != other.Spec.Port {
 		return false
 	}
-	a, b := is.Spec.Bastion, other.Spec.Bastion
+	a, b := h.Spec.Bastion, other.Spec.Bastion
 	return b == nil || a != nil && a.Address == b.Address && a.Port == b.Port && a.User == b.User
 }
 
-// checkDescription refuses flags that differ from the existing Host, because adding it again changes nothing.
-func (*Adder) checkDescription(want, is *kubeone.Host) error {
+// checkDescription returns an error if flags differ from the existing Host, because adding the Host again does not
+// change it.
+func (*Adder) checkDescription(want, existing *kubeone.Host) error {
 	for key, value := range want.Labels {
-		if is.Labels[key] != value {
-			return fmt.Errorf("the Host %s already exists; label it with kubectl label host %s %s=%s", is.Name, is.Name,
+		if existing.Labels[key] != value {
+			return fmt.Errorf("Host %s already exists; label it with kubectl label host %s %s=%s", existing.Name, existing.Name,
 				key, value)
 		}
 	}
-	if a := want.Spec.PrivateAddress; a != "" && a != cmp.Or(is.Spec.PrivateAddress, is.Spec.Address) {
-		return fmt.Errorf("the Host %s already exists, with the private address %q; change it with kubectl edit host %s",
-			is.Name, cmp.Or(is.Spec.PrivateAddress, is.Spec.Address), is.Name)
+	if a := want.Spec.PrivateAddress; a != "" && a != cmp.Or(existing.Spec.PrivateAddress, existing.Spec.Address) {
+		return fmt.Errorf("Host %s already exists with the private address %q; change it with kubectl edit host %s",
+			existing.Name, cmp.Or(existing.Spec.PrivateAddress, existing.Spec.Address), existing.Name)
 	}
-	if d := want.Spec.FailureDomain; d != "" && d != is.Spec.FailureDomain {
-		return fmt.Errorf("the Host %s already exists, in the failure domain %q; change it with kubectl edit host %s",
-			is.Name, is.Spec.FailureDomain, is.Name)
+	if d := want.Spec.FailureDomain; d != "" && d != existing.Spec.FailureDomain {
+		return fmt.Errorf("Host %s already exists in the failure domain %q; change it with kubectl edit host %s",
+			existing.Name, existing.Spec.FailureDomain, existing.Name)
 	}
 	return nil
 }
 
-// mostKeys limits the host keys of a Host.
+// maxHostKeys limits the number of SSH host keys in a Host.
 const maxHostKeys = 8
 
-// readHostKeys returns the SSH host keys that the machine itself reports, and those of first contacts, sorted. They are
-// in authorized_keys format without comments.
+// readHostKeys returns the SSH host keys that the machine reports and those seen on the first connection to it, sorted.
+// They are in authorized_keys format without comments.
 func readHostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error) {
-	said, err := h.Run(ctx, host.Cmd{Name: "read its host keys", Script: hostKeysScript})
+	result, err := h.Run(ctx, host.Cmd{Name: "read its host keys", Script: hostKeysScript})
 	if err != nil {
 		return nil, err
 	}
 	keys := map[string]bool{}
-	for line := range bytes.Lines(said.Stdout) {
+	for line := range bytes.Lines(result.Stdout) {
 		key, _, _, _, err := ssh.ParseAuthorizedKey(line)
 		if err != nil || len(line) > 1024 || len(keys) == maxHostKeys {
 			continue
@@ -280,7 +284,7 @@ func readHostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, e
 		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))] = true
 	}
 	for _, c := range firstContacts(h) {
-		if c.Address == net.JoinHostPort(at.Address, strconv.Itoa(at.Port)) { // not a bastion's
+		if c.Address == net.JoinHostPort(at.Address, strconv.Itoa(at.Port)) { // excludes the keys of bastions
 			keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.Key)))] = true
 		}
 	}
@@ -297,9 +301,9 @@ func firstContacts(h host.Host) []host.FirstContact {
 	return nil
 }
 
-// Add makes an inspected machine a Host. It approves the contacts, authorizes the cluster's key, tests a login with it,
-// and then creates the object. So every Host has been logged in to with the cluster's key. A failure revokes the key
-// again. Add is idempotent.
+// Add adds an inspected machine to the pool as a Host. It approves the host keys, authorizes the cluster key, tests a
+// login with it, and then creates the object. Therefore a Host exists only if a login with the cluster key has
+// succeeded. If Add fails, it revokes the key again. Add is idempotent.
 func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	if err := a.SSH.Approve(c.Contacts...); err != nil {
 		return err
@@ -311,26 +315,27 @@ func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	return a.undoAuthorization(ctx, c, err)
 }
 
-// undoAuthorization revokes the key on a machine that did not become a Host because of err. If the object exists,
-// another run created it, or the API server's answer was lost. Then the key is needed and stays.
+// undoAuthorization revokes the key on a machine that could not be added because of err, and returns err. If the Host
+// exists, the key is needed and stays: another run created the Host, or only the answer of the API server was lost. In
+// this case it returns nil.
 func (a *Adder) undoAuthorization(ctx context.Context, c Candidate, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	is := &kubeone.Host{}
-	switch looked := a.Client.Get(ctx, client.ObjectKeyFromObject(c.Host), is); {
-	case looked == nil && sameConnection(is, c.Host):
+	existing := &kubeone.Host{}
+	switch getErr := a.Client.Get(ctx, client.ObjectKeyFromObject(c.Host), existing); {
+	case getErr == nil && sameConnection(existing, c.Host):
 		return nil
-	case looked != nil && !apierrors.IsNotFound(looked):
-		return fmt.Errorf("%w; the cluster's key stays in authorized_keys, because it is unknown whether the Host exists",
+	case getErr != nil && !apierrors.IsNotFound(getErr):
+		return fmt.Errorf("%w; the cluster key stays in authorized_keys, because it is unknown whether the Host exists",
 			err)
 	}
 	if undo := revokeKey(ctx, c.conn, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
-		return fmt.Errorf("%w; the cluster's key stays in authorized_keys, because removing it failed: %w", err, undo)
+		return fmt.Errorf("%w; the cluster key stays in authorized_keys, because removing it failed: %w", err, undo)
 	}
 	return err
 }
 
-// undoTimeout limits undoAuthorize.
+// undoTimeout limits undoAuthorization.
 const undoTimeout = 30 * time.Second
 
 func (a *Adder) addHost(ctx context.Context, c Candidate) error {
@@ -360,7 +365,7 @@ func authorizeKey(ctx context.Context, h host.Host, user, options string, key ss
 	return err
 }
 
-// tryLogin logs in with the cluster's key.
+// tryLogin tests whether a login with the cluster key succeeds.
 func (a *Adder) tryLogin(ctx context.Context, h *kubeone.Host) error {
 	at, err := provider.TargetOf(h)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package pool manages the cluster's pool of hosts for operators: the definitions of the API's kinds, the cluster's SSH
-// key, and adding and removing hosts. Package provider/ssh assigns hosts to Machines.
+// Package pool manages the host pool of a cluster for operators: it defines the API kinds, creates the SSH key of the
+// cluster, and adds and removes hosts. Package provider/ssh assigns hosts to Machines.
 package pool
 
 import (
@@ -34,19 +34,19 @@ import (
 	"kubeone/internal/cluster/ssa"
 )
 
-// Namespace has the cluster's key and the Lease of its controllers.
+// Namespace contains the SSH key of the cluster and the Lease of its controllers.
 const Namespace = machines.Namespace
 
-// KeySecret is the Secret in Namespace with the cluster's private key. The key gives root access to every host of the
-// pool.
+// KeySecret is the Secret in Namespace that contains the private SSH key of the cluster. The key gives root access to
+// every host in the pool.
 const KeySecret = "ssh-key"
 
-// revision must grow with every change of a definition. A test checks this.
+// revision must be increased with every change of a definition. A test checks this.
 const revision = 9
 
 // Define creates or updates the namespace, the definitions of the kinds Machine, MachineSet, MachineDeployment and
-// Host, and the policy that a host without a Machine creates no Node. Definitions of a newer revision stay. It waits
-// until the API serves the kinds.
+// Host, and the policy that prevents a host without a Machine from creating a Node. It does not change definitions with
+// a newer revision. It waits until the API serves the kinds.
 //
 // If a definition belongs to another program, or another manager has changed a field, Define writes nothing and returns
 // an *apicall.Error of class Operator that names the definitions.
@@ -58,18 +58,18 @@ func Define(ctx context.Context, c *cluster.Client) error {
 	var apply []unstructured.Unstructured
 	var foreign []string
 	for _, o := range objects[1:] {
-		is, err := readDefinition(ctx, c, &o)
+		existing, err := readDefinition(ctx, c, &o)
 		if err != nil {
 			return err
 		}
-		if is == nil {
+		if existing == nil {
 			apply = append(apply, o)
 			continue
 		}
-		switch has, ours := machines.Revision(is); {
+		switch applied, ours := machines.Revision(existing); {
 		case !ours:
-			foreign = append(foreign, ssa.Describe(is))
-		case has <= revision:
+			foreign = append(foreign, ssa.Describe(existing))
+		case applied <= revision:
 			apply = append(apply, o)
 		}
 	}
@@ -86,33 +86,33 @@ func Define(ctx context.Context, c *cluster.Client) error {
 	return err
 }
 
-// foreignError reports definitions of another program.
+// foreignError reports definitions that belong to another program.
 type foreignError struct{ names []string }
 
 func (e *foreignError) Error() string {
 	return strings.Join(e.names, ", ") + " belong to another program, such as machine-controller; kubeone has changed " +
-		"nothing. The two cannot share these kinds: either use no pool of hosts, or delete the Machines, that program " +
-		"and these definitions, and try again"
+		"nothing. The two programs cannot share these kinds: do not use a host pool, or delete the Machines, the other " +
+		"program and these definitions, and try again"
 }
 
-// readDefinition returns the object in the cluster; nil if there is none.
+// readDefinition returns the live object; nil if it does not exist.
 func readDefinition(ctx context.Context, c *cluster.Client, o *unstructured.Unstructured) (*unstructured.Unstructured,
 	error) {
 	where, err := c.Applier.Resource(o)
 	if err != nil {
 		return nil, err
 	}
-	is, err := where.Get(ctx, o.GetName(), metav1.GetOptions{})
+	existing, err := where.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none exists, which is no error
+		return nil, nil //nolint:nilnil // none exists, which existing no error
 	}
-	return is, apicall.Wrap("read the definition "+o.GetName(), "", err)
+	return existing, apicall.Wrap("read the definition "+o.GetName(), "", err)
 }
 
 //go:embed policy.yaml
 var policy string
 
-// poolObjects returns the namespace, the CustomResourceDefinitions, and the policy about Nodes of the pool, in this
+// poolObjects returns the namespace, the CustomResourceDefinitions, and the policy for Nodes in the pool, in this
 // order.
 func poolObjects() ([]unstructured.Unstructured, error) {
 	namespace := unstructured.Unstructured{}
@@ -145,7 +145,7 @@ func poolObjects() ([]unstructured.Unstructured, error) {
 	for _, p := range policies {
 		out = append(out, unstructured.Unstructured{Object: p})
 	}
-	for _, o := range out[1:] { // the namespace is also an addon's, which would remove the annotation
+	for _, o := range out[1:] { // except the namespace: an addon also applies it, and would remove the annotation
 		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -156,28 +156,28 @@ func poolObjects() ([]unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// Key returns the cluster's SSH key for the hosts of its pool. It creates the key if there is none. Concurrent calls,
-// also in other processes, return the same key.
+// Key returns the SSH key of the cluster for the hosts in its pool. It creates the key if there is none. Concurrent
+// calls, including those in other processes, return the same key.
 func Key(ctx context.Context, kube kubernetes.Interface) (ssh.Signer, error) {
 	secrets := kube.CoreV1().Secrets(Namespace)
 	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		var made *corev1.Secret
-		if made, err = newKey(); err != nil {
+		var created *corev1.Secret
+		if created, err = newKey(); err != nil {
 			return nil, err
 		}
-		secret, err = secrets.Create(ctx, made, metav1.CreateOptions{})
+		secret, err = secrets.Create(ctx, created, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // another process created it first
 			secret, err = secrets.Get(ctx, KeySecret, metav1.GetOptions{})
 		}
 	}
 	if err != nil {
-		return nil, apicall.Wrap("read the cluster's SSH key", "", err)
+		return nil, apicall.Wrap("read the SSH key of the cluster", "", err)
 	}
 	signer, err := ssh.ParsePrivateKey(secret.Data[corev1.SSHAuthPrivateKey])
 	if err != nil {
 		// The parser's error may quote the key.
-		return nil, fmt.Errorf("the Secret %s/%s has no usable private key without a passphrase in %s",
+		return nil, fmt.Errorf("the Secret %s/%s does not contain a valid private key without a passphrase in %s",
 			Namespace, KeySecret, corev1.SSHAuthPrivateKey)
 	}
 	return signer, nil
@@ -201,13 +201,13 @@ func newKey() (*corev1.Secret, error) {
 	}, nil
 }
 
-// keyComment is the comment of the key in authorized_keys.
+// keyComment is the comment after the key in authorized_keys.
 const keyComment = "kubeone-pool"
 
-// errNoPool reports that the cluster has no definition of Host.
-var errNoPool = errors.New("this cluster has no pool of hosts: add a host with kubeone host add")
+// errNoPool reports that the kind Host is not defined in the cluster.
+var errNoPool = errors.New("this cluster has no host pool: add a host with kubeone host add")
 
-// List returns the hosts of the pool, sorted by name.
+// List returns the hosts in the pool, sorted by name. The error is errNoPool if the kind is not defined.
 func List(ctx context.Context, c client.Client) ([]kubeone.Host, error) {
 	var all kubeone.HostList
 	if err := c.List(ctx, &all); err != nil {

@@ -18,11 +18,11 @@ import (
 	provider "kubeone/internal/machines/provider/ssh"
 )
 
-// Remove removes a Host from the pool. It revokes the cluster's key on the host and deletes the object. A Host that
-// belongs to a Machine is refused.
+// Remove removes a Host from the pool: it revokes the cluster key on the host and deletes the object. It fails if the
+// Host belongs to a Machine.
 //
-// Without force, it fails if the login fails, or if the Host has not been reset since its Machine was deleted. With
-// force, a host that cannot be logged in to keeps the key, and unreached says why.
+// Without force, it also fails if the login fails, or if the Host has not been reset since its Machine was deleted.
+// With force, the key stays on a host that cannot be reached, and unreached says why.
 func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached, err error) {
 	h := &kubeone.Host{}
 	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, h); {
@@ -41,16 +41,16 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 	}
 	if err := a.revokeFromHost(ctx, h); err != nil {
 		if !force {
-			return nil, fmt.Errorf("the Host %s is being deleted, but the cluster's key could not be removed from it: "+
-				"%w; try again, or leave the key there with --force", name, err)
+			return nil, fmt.Errorf("Host %s is being deleted, but the cluster key could not be removed from the host: "+
+				"%w; try again, or use --force to leave the key there", name, err)
 		}
 		unreached = err
 	}
 	return unreached, apicall.Wrap("delete the Host "+name, "", a.finishDeletion(ctx, name))
 }
 
-// checkUnclaimed returns an error if a Machine has the Host. Without force it also does if a deleted Machine has not
-// returned it.
+// checkUnclaimed returns an error if a Machine has claimed the Host. Without force, it also fails if a deleted Machine
+// has not returned the Host.
 func (a *Adder) checkUnclaimed(ctx context.Context, h *kubeone.Host, force bool) error {
 	c := h.Status.Claim
 	if c == nil {
@@ -59,18 +59,19 @@ func (a *Adder) checkUnclaimed(ctx context.Context, h *kubeone.Host, force bool)
 	m := &v1alpha1.Machine{}
 	switch err := a.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}, m); {
 	case err == nil && m.UID == c.UID:
-		return fmt.Errorf("Machine %s/%s has the Host %s; kubectl -n %s delete machine %s returns it", c.Namespace,
+		return fmt.Errorf("Machine %s/%s uses Host %s; to return it, run kubectl -n %s delete machine %s", c.Namespace,
 			c.Name, h.Name, c.Namespace, c.Name)
 	case err != nil && !apierrors.IsNotFound(err):
 		return apicall.Wrap("read its Machine", "", err)
 	case !force:
-		return fmt.Errorf("the Host %s has not been reset since its Machine %s/%s was deleted (%s); if the machine is "+
-			"off for good or was reinstalled, --force removes it", h.Name, c.Namespace, c.Name, h.Status.Message)
+		return fmt.Errorf("Host %s has not been reset since its Machine %s/%s was deleted (%s); if the host is "+
+			"permanently off or was reinstalled, remove it with --force", h.Name, c.Namespace, c.Name, h.Status.Message)
 	}
 	return nil
 }
 
-// revokeFromHost logs in with the cluster's key and removes it, unless another Host of the pool is the same machine.
+// revokeFromHost logs in with the cluster key and removes it from the host. It does nothing if another Host in the pool
+// is the same machine.
 func (a *Adder) revokeFromHost(ctx context.Context, h *kubeone.Host) error {
 	all, err := List(ctx, a.Client)
 	if err != nil {
@@ -97,8 +98,8 @@ func revokeKey(ctx context.Context, h host.Host, user string, key ssh.PublicKey)
 	return err
 }
 
-// startDeletion deletes the Host in the version that was read, and keeps it with a finalizer until letGo. From then on
-// no Machine can claim it.
+// startDeletion deletes the Host in the version that was read. A finalizer keeps the object until finishDeletion, so
+// that no Machine can claim it meanwhile.
 func (a *Adder) startDeletion(ctx context.Context, h *kubeone.Host) error {
 	before := h.DeepCopy()
 	if h.DeletionTimestamp == nil && controllerutil.AddFinalizer(h, provider.RemovalFinalizer) {
@@ -110,11 +111,12 @@ func (a *Adder) startDeletion(ctx context.Context, h *kubeone.Host) error {
 	if h.DeletionTimestamp != nil {
 		return nil
 	}
-	as := client.Preconditions{UID: &h.UID, ResourceVersion: &h.ResourceVersion}
-	return client.IgnoreNotFound(a.Client.Delete(ctx, h, as))
+	preconditions := client.Preconditions{UID: &h.UID, ResourceVersion: &h.ResourceVersion}
+	return client.IgnoreNotFound(a.Client.Delete(ctx, h, preconditions))
 }
 
-// finishDeletion removes the finalizers of a deleted Host, including the controllers' in case none runs.
+// finishDeletion removes the finalizers of a deleted Host. It includes the finalizer of the controllers, because they
+// may not be running.
 func (a *Adder) finishDeletion(ctx context.Context, name string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		h := &kubeone.Host{}

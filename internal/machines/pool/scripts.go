@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Scripts of the pool. Each documents its arguments in its first line.
+// Scripts that run on pool hosts. The first line of each documents its arguments.
 var (
 	//go:embed sh/hostkeys.sh
 	hostKeysScript string
@@ -18,8 +18,8 @@ var (
 	revokeScript string
 )
 
-// Options of the key in authorized_keys. On hosts it may run commands without a terminal or tunnels. On bastions it may
-// only open tunnels.
+// Options of the key in authorized_keys. On hosts, the key can run commands, without a terminal or tunnels. On
+// bastions, it can only open tunnels.
 const (
 	onHosts    = "restrict"
 	onBastions = `restrict,port-forwarding,command="false"`
@@ -29,5 +29,5 @@ func authorizedKeysLine(options string, key ssh.PublicKey) string {
 	return options + " " + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " " + keyComment
 }
 
-// encodeKey returns the base64 part of a key's line in authorized_keys.
+// encodeKey returns the base64 part of the authorized_keys line of a key.
 func encodeKey(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }

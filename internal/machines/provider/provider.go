@@ -1,10 +1,10 @@
-// Package provider defines where Machines come from. A provider needs only to create, find and delete instances; the
-// controllers add sets, deployments, rolling replacement, health checks and Node labels. A provider that can do more
-// implements [Updater], [Validator] or [Defaulter].
+// Package provider defines the interface between Machines and the infrastructure that they run on. A provider only
+// needs to create, find and delete instances. The controllers add sets, deployments, rolling replacement, health checks
+// and Node labels. A provider that can do more implements [Updater], [Validator] or [Defaulter].
 //
-// No method blocks. Each does what it can at once and returns a [Waiting] error if there is more to do. The next call,
-// possibly in another process, resumes from there. A [Refused] error needs a person. After any other error the call is
-// repeated with backoff.
+// No method blocks. Each does what is possible immediately, and returns a [Waiting] error if more remains to be done.
+// The next call, possibly in another process, continues from there. After a [Refused] error, a person must change the
+// spec. After any other error, the call is repeated with backoff.
 package provider
 
 import (
@@ -22,30 +22,32 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Provider creates and deletes the instances of Machines. Its methods are called concurrently, but never twice at a
-// time for one Machine. They do not change the Machine.
+// Provider creates and deletes the instances of Machines. Its methods may be called concurrently, but not for the same
+// Machine. They do not change the Machine.
 type Provider interface {
-	// Create creates the Machine's instance, or resumes that. If it returns nil, the instance exists, and its Node will
-	// appear without another call.
+	// Create creates the instance of the Machine, or continues to do so. If it returns nil, the instance exists, and its
+	// Node will appear without another call.
 	Create(ctx context.Context, m *v1alpha1.Machine) (Instance, error)
-	// Exists finds the Machine's instance, complete or not. It returns false if Delete would have nothing to remove.
+	// Exists finds the instance of the Machine, even if it is not complete. It returns false if there is nothing to
+	// delete.
 	Exists(ctx context.Context, m *v1alpha1.Machine) (Instance, bool, error)
-	// Delete removes the instance, and its Node if that outlives it. It returns nil if there is no instance.
+	// Delete deletes the instance, and also its Node if that would remain. It returns nil if there is no instance.
 	Delete(ctx context.Context, m *v1alpha1.Machine) error
 }
 
 // Updater is a provider that can change existing instances.
 type Updater interface {
-	// Change returns how an instance of one spec becomes one of another. Both specs have the provider's defaults.
+	// Change returns how an instance with one spec is changed to another spec. Both specs contain the defaults of the
+	// provider.
 	Change(from, to v1alpha1.MachineSpec) rollout.Change
-	// Update makes the instance match the Machine's spec, or resumes that. It is called regularly for every complete
-	// instance, and must be cheap if nothing differs.
+	// Update makes the instance match the spec of the Machine, or continues to do so. It is called regularly for every
+	// complete instance, and must be cheap if nothing differs.
 	Update(ctx context.Context, m *v1alpha1.Machine) error
 }
 
-// Validator is a provider that recognizes invalid specs.
+// Validator is a provider that can validate specs.
 type Validator interface {
-	// Validate returns an error for the author of the spec. It does no I/O.
+	// Validate returns an error if the spec is invalid. The author of the spec sees it. It does no I/O.
 	Validate(spec v1alpha1.MachineSpec) error
 }
 
@@ -55,33 +57,34 @@ type Defaulter interface {
 	Default(spec v1alpha1.MachineSpec) v1alpha1.MachineSpec
 }
 
-// Instance is what a provider has for a Machine.
+// Instance describes the instance of a Machine.
 type Instance struct {
 	// Node is the name of its Node; "" if unknown.
 	Node string
 	// Addresses are its addresses and names.
 	Addresses []corev1.NodeAddress
-	// Complete says that Create has nothing left to do. It is not called again once Exists returns this.
+	// Complete says that the instance is created completely. Create is not called again once Exists has returned this.
 	Complete bool
 }
 
-// Owns reports whether the Node is labeled as the Machine's. Any other Node of that name is ignored.
+// Owns reports whether the label of the Node says that it belongs to the Machine. Any other Node with the same name is
+// ignored.
 func Owns(m *v1alpha1.Machine, n *corev1.Node) bool {
 	return n.Labels[desired.OwnerLabel] == string(m.UID)
 }
 
-// Waiting reports that there is more to do, but not now.
+// Waiting reports that the operation is not complete and must be continued later.
 type Waiting struct {
-	// Reason is a condition reason, such as PoolEmpty. Message says the same for people.
+	// Reason is a condition reason, such as PoolEmpty. Message is its description.
 	Reason, Message string
-	// After is the delay before the next call; 0 leaves it to the caller.
+	// After is the delay before the next call; 0 lets the caller choose.
 	After time.Duration
 }
 
 // Error returns the message.
 func (w *Waiting) Error() string { return w.Message }
 
-// Refused reports a spec that cannot be carried out until a person changes it.
+// Refused reports a spec that is not possible. A person must change it.
 type Refused struct {
 	Reason  v1alpha1.MachineStatusError
 	Message string
@@ -90,10 +93,10 @@ type Refused struct {
 // Error returns the message.
 func (r *Refused) Error() string { return r.Message }
 
-// Set has the available providers by their cloudProvider name.
+// Set contains the available providers by their cloudProvider name.
 type Set map[string]Provider
 
-// Unknown reports that a Set lacks the provider of a spec. Another program may handle the object.
+// Unknown reports that the provider in a spec is not in the Set. Another program may handle the object.
 type Unknown struct {
 	Name string
 	Has  []string // the providers of the Set, sorted
@@ -101,11 +104,11 @@ type Unknown struct {
 
 // Error names the missing provider and the available ones.
 func (u *Unknown) Error() string {
-	return fmt.Sprintf("the provider %q is not built into this program, which has %s", u.Name,
+	return fmt.Sprintf("this program does not include the provider %q; it includes %s", u.Name,
 		strings.Join(u.Has, ", "))
 }
 
-// Of returns the provider of a spec. Its error is an *Unknown.
+// Of returns the provider in a spec. If the Set does not contain it, the error is an *Unknown.
 func (s Set) Of(spec v1alpha1.MachineSpec) (Provider, error) {
 	name := spec.ProviderSpec.Value.CloudProvider
 	if p, ok := s[name]; ok {
@@ -114,7 +117,8 @@ func (s Set) Of(spec v1alpha1.MachineSpec) (Provider, error) {
 	return nil, &Unknown{Name: name, Has: slices.Sorted(maps.Keys(s))}
 }
 
-// Change returns how an instance of one spec becomes one of another. Without an Updater that is Replace.
+// Change returns how an instance with one spec is changed to another spec. It returns Replace if the provider is not an
+// Updater or differs between the specs, and Unsupported if the new provider is unknown.
 func (s Set) Change(from, to v1alpha1.MachineSpec) rollout.Change {
 	p, err := s.Of(to)
 	if err != nil {
@@ -127,7 +131,7 @@ func (s Set) Change(from, to v1alpha1.MachineSpec) rollout.Change {
 	return u.Change(Defaulted(p, from), Defaulted(p, to))
 }
 
-// Defaulted returns the spec with its provider's defaults.
+// Defaulted returns the spec with the defaults of its provider.
 func Defaulted(p Provider, spec v1alpha1.MachineSpec) v1alpha1.MachineSpec {
 	if d, ok := p.(Defaulter); ok {
 		return d.Default(*spec.DeepCopy())

@@ -1,6 +1,6 @@
 package provider
 
-// Working is the reason while a step is in progress, and Retrying after a failure that is retried.
+// Working is the reason while a step is in progress. Retrying is the reason after a failure that will be retried.
 const (
 	Working  = "Working"
 	Retrying = "Retrying"
@@ -8,10 +8,10 @@ const (
 
 // Reasons of an instance whose settings differ from the desired ones.
 const (
-	// Reconfiguring: the instance is applying the settings and may be out of service.
+	// Reconfiguring means that the instance is applying the settings and may be out of service.
 	Reconfiguring = "Reconfiguring"
-	// SettingsAwaited: it is not yet the instance's turn.
+	// SettingsAwaited means that the instance is waiting for its turn to apply the settings.
 	SettingsAwaited = "SettingsAwaited"
-	// SettingsRefused: the instance has reverted the settings and waits for others.
+	// SettingsRefused means that the instance has reverted the settings. It waits until they change.
 	SettingsRefused = "SettingsRefused"
 )

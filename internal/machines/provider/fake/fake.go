@@ -1,5 +1,5 @@
-// Package fake is a provider with machines in memory, for tests and benchmarks of the controllers. It only creates,
-// finds and deletes. Its Nodes are objects in the API server without a kubelet.
+// Package fake is a provider that keeps machines in memory, for tests and benchmarks of the controllers. It can only
+// create, find and delete machines. Its Nodes are objects in the API server without a kubelet.
 package fake
 
 import (
@@ -34,16 +34,16 @@ const (
 
 // Options set delays and faults.
 type Options struct {
-	// CreateDelay and DeleteDelay are how long machines take; 0 is no delay.
+	// CreateDelay and DeleteDelay are how long it takes to create or delete a machine; 0 means no delay.
 	CreateDelay, DeleteDelay time.Duration
-	// Fault is called before each operation, possibly concurrently. If it returns an error, the operation fails with
-	// it. Nil disables faults.
+	// Fault is called before each operation, possibly concurrently. If it returns an error, the operation fails with this
+	// error. Nil disables faults.
 	Fault func(op Operation, m *v1alpha1.Machine) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Provider is machines in memory.
+// Provider keeps machines in memory.
 type Provider struct {
 	nodes   client.Client
 	options Options
@@ -142,7 +142,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// deleteNode deletes the machine's Node. It keeps a Node of that name that belongs to another machine.
+// deleteNode deletes the Node of the machine, but not a Node with that name that belongs to another machine.
 func (p *Provider) deleteNode(ctx context.Context, m *v1alpha1.Machine, name string) error {
 	node := &corev1.Node{}
 	if err := p.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -160,7 +160,7 @@ func (s *state) asInstance(complete bool) provider.Instance {
 
 var errNode = errors.New("a Node of this name belongs to another machine")
 
-// createNode creates the machine's Node, ready.
+// createNode creates the Node of the machine and reports it as ready.
 func (p *Provider) createNode(ctx context.Context, m *v1alpha1.Machine) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, Labels: map[string]string{desired.OwnerLabel: string(m.UID)},
@@ -179,7 +179,7 @@ func (p *Provider) createNode(ctx context.Context, m *v1alpha1.Machine) error {
 	return p.reportNode(ctx, node, corev1.ConditionTrue, m.Spec.Versions.Kubelet)
 }
 
-// Break makes the machine's Node report Ready as Unknown, as if the machine had died.
+// Break sets the Ready condition of the Node to Unknown, as if the machine had stopped.
 func (p *Provider) Break(ctx context.Context, m *v1alpha1.Machine) error {
 	node := &corev1.Node{}
 	if err := p.nodes.Get(ctx, client.ObjectKey{Name: m.Name}, node); err != nil {

@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// isGivenUp reports whether a deleted Machine stops waiting for a host that does not answer. The host counts as silent
-// since lost, when its Node stopped reporting, or since the deletion if lost is zero.
+// isGivenUp reports whether a deleted Machine stops waiting for a host that does not respond. Lost is the time at which
+// its Node stopped reporting. If it is zero, the wait starts with the deletion.
 func isGivenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 	if m.DeletionTimestamp == nil {
 		return false
@@ -26,18 +26,18 @@ func isGivenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 	if err != nil {
 		config = Config{}
 	}
-	asked := now.Sub(m.DeletionTimestamp.Time)
-	silent := asked
+	sinceDeletion := now.Sub(m.DeletionTimestamp.Time)
+	unresponsive := sinceDeletion
 	if !lost.IsZero() {
-		silent = max(asked, now.Sub(lost))
+		unresponsive = max(sinceDeletion, now.Sub(lost))
 	}
-	return silent > config.silentTimeout() && asked > min(minDeleteWait, config.silentTimeout())
+	return unresponsive > config.silentTimeout() && sinceDeletion > min(minDeleteWait, config.silentTimeout())
 }
 
-// mostProposals limits consecutive plans. A worker needs only a few.
+// maxProposals limits the number of consecutive plans. A worker needs only a few.
 const maxProposals = 8
 
-func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begins func()) error {
+func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, onBegin func()) error {
 	for range maxProposals {
 		p, err := e.Propose(ctx, request)
 		if err != nil {
@@ -49,10 +49,10 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 			}
 			continue
 		}
-		if over, err := finalResult(p, request); over {
+		if finished, err := finalResult(p, request); finished {
 			return err
 		}
-		begins()
+		onBegin()
 		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
 			return planError(err)
 		}
@@ -60,8 +60,8 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 	return fmt.Errorf("the host has not reached the desired state after %d plans", maxProposals)
 }
 
-// planError turns errors that are not the host's fault into a *provider.Waiting: a held lock, an unusable or unresolved
-// release, or an API that does not answer.
+// planError converts errors that the host did not cause to a *provider.Waiting: a lock that another run holds, a
+// release that is unusable or cannot be resolved, or an API that does not respond. It returns other errors unchanged.
 func planError(err error) error {
 	var held *locks.HeldError
 	var unusable *engine.ReleaseError
@@ -80,8 +80,8 @@ func planError(err error) error {
 	return err
 }
 
-// finalResult reports whether the proposal has nothing to carry out, and the result in that case.
-func finalResult(p engine.Proposal, request engine.Worker) (over bool, err error) {
+// finalResult reports whether nothing is left to carry out for the host, and returns the result in that case.
+func finalResult(p engine.Proposal, request engine.Worker) (finished bool, err error) {
 	switch route := p.Decision().Route; {
 	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !hostAnswered(p):
 		return true, errUnresponsive
@@ -101,13 +101,14 @@ func finalResult(p engine.Proposal, request engine.Worker) (over bool, err error
 	return false, nil
 }
 
-// isSpecProblem reports whether the spec, and not the host, is the problem: another host would not help.
+// isSpecProblem reports whether the problem is in the spec and not on the host, so that another host would not help.
 func isSpecProblem(problems []problem.Problem) bool {
 	return problem.Has(problems, problem.KubeletVersionRefused) || problem.Has(problems, problem.ContainerdRefused)
 }
 
-// errSilent reports that a deleted Machine's Node is deleted but its host has not answered, so the host is not free.
-var errUnresponsive = errors.New("the host does not answer: it stays claimed until it answers and has been reset")
+// errUnresponsive reports that the Node of a deleted Machine is deleted, but its host does not respond. The host is not
+// free until it has been reset.
+var errUnresponsive = errors.New("the host does not respond; it stays claimed until it responds and has been reset")
 
 func hostAnswered(p engine.Proposal) bool {
 	for _, h := range p.Observed.World.Hosts {

@@ -19,14 +19,14 @@ const ConfigVersion = "ssh.kubeone.k8c.io/v1alpha1"
 
 // Config is the cloudProviderSpec of a Machine with this provider.
 type Config struct {
-	// APIVersion is ConfigVersion, or "" for the same.
+	// APIVersion is ConfigVersion; "" means the same.
 	APIVersion string `json:"apiVersion,omitempty"`
-	// Host is the name of the only Host that the Machine may have; "" is any.
+	// Host is the name of the only Host that the Machine can use; "" allows any Host.
 	Host string `json:"host,omitempty"`
-	// HostSelector selects Hosts by label. Nil selects all.
+	// HostSelector selects Hosts by label. Nil selects all Hosts.
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
-	// SilentHostTimeoutSeconds is how long a deleted Machine waits for a silent host: one without an answer over SSH,
-	// whose Node is not ready. Nil is 600.
+	// SilentHostTimeoutSeconds is how long a deleted Machine waits for an unresponsive host: one that cannot be reached
+	// over SSH and whose Node is not ready. Nil means 600.
 	SilentHostTimeoutSeconds *int32 `json:"silentHostTimeoutSeconds,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (c Config) silentTimeout() time.Duration {
 	return defaultSilentTimeout
 }
 
-// parseConfig reads the cloudProviderSpec of a spec. An unknown field is an error.
+// parseConfig parses the cloudProviderSpec of a spec. It returns an error for an unknown field.
 func parseConfig(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 	var c Config
 	if raw := spec.ProviderSpec.Value.CloudProviderSpec; raw != nil && len(raw.Raw) > 0 {
@@ -69,8 +69,8 @@ func parseConfig(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 func (p *Provider) Validate(spec v1alpha1.MachineSpec) error {
 	_, _, err := parseConfig(spec)
 	var others []error
-	if _, wrong := version.ParseSemantic(spec.Versions.Kubelet); wrong != nil {
-		others = append(others, fmt.Errorf("versions.kubelet: %w", wrong))
+	if _, err := version.ParseSemantic(spec.Versions.Kubelet); err != nil {
+		others = append(others, fmt.Errorf("versions.kubelet: %w", err))
 	}
 	if r := spec.Versions.ContainerRuntime; r != nil && r.Name != containerd {
 		others = append(others, fmt.Errorf("versions.containerRuntime.name is %q; this provider installs %s", r.Name,
@@ -86,7 +86,7 @@ func (p *Provider) Validate(spec v1alpha1.MachineSpec) error {
 		{"caPublicKey", value.CAPublicKey != ""}, {"overwriteCloudConfig", value.OverwriteCloudConfig != ""},
 	} {
 		if field.set {
-			others = append(others, fmt.Errorf("%s: existing hosts cannot follow this field; remove it, and choose "+
+			others = append(others, fmt.Errorf("%s: this field does not apply to existing hosts; remove it, and select "+
 				"hosts with hostSelector", field.name))
 		}
 	}

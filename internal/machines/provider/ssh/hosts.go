@@ -19,15 +19,15 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// HostFinalizer is on every Host. A claimed Host stays until its Machine has returned it.
+// HostFinalizer is on every Host. It keeps a claimed Host until its Machine has returned it.
 const HostFinalizer = "kubeone.k8c.io/host"
 
-// RemovalFinalizer is on a Host that an operator is removing. The Host stays until its key is revoked, and no Machine
-// gets it.
+// RemovalFinalizer is on a Host that an operator is removing. It keeps the Host until the cluster key is revoked on the
+// machine. No Machine can claim the Host meanwhile.
 const RemovalFinalizer = "kubeone.k8c.io/removal"
 
-// hosts reconciles Hosts without a Machine to do so. A Machine may have disappeared without returning its host, for
-// example after a restore of etcd or the manual removal of its finalizer.
+// hosts reconciles Hosts that no Machine handles. A Machine may have disappeared without returning its host, for
+// example after etcd was restored or its finalizer was removed manually.
 type hosts struct{ *Provider }
 
 // AddTo adds the provider and the controller of Hosts to a manager.
@@ -92,15 +92,15 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	return r.returnHost(ctx, h)
 }
 
-// returnHost returns the host of a Machine that no longer exists.
+// returnHost returns the host of a Machine that no longer exists to the pool.
 func (r hosts) returnHost(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
 	if err := r.setState(ctx, h, kubeone.HostReturning, "its Machine no longer exists"); err != nil {
 		return reconcile.Result{}, err
 	}
-	gone := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: h.Status.Claim.Namespace, Name: h.Status.Claim.Name, UID: h.Status.Claim.UID,
 	}}
-	if done, err := r.ensureAim(ctx, gone, h, aim{gone: true, what: "return"}); !done {
+	if done, err := r.ensureAim(ctx, machine, h, aim{gone: true, what: "return"}); !done {
 		before := h.DeepCopy()
 		h.Status.Message = phrase.Shorten("its Machine no longer exists: "+err.Error(), maxMessageLength)
 		if h.Status.Message != before.Status.Message {
@@ -109,11 +109,11 @@ func (r hosts) returnHost(ctx context.Context, h *kubeone.Host) (reconcile.Resul
 		}
 		return reconcile.Result{RequeueAfter: retryReturn}, nil
 	}
-	r.runs.forgetRun(gone.UID)
+	r.runs.forgetRun(machine.UID)
 	return reconcile.Result{}, r.releaseHost(ctx, h, kubeone.HostFree, "")
 }
 
-// retryReturn is the requeue delay after a host could not be returned.
+// retryReturn is the requeue delay after returning a host has failed.
 const retryReturn = 5 * time.Second
 
 func (r hosts) changeFinalizer(ctx context.Context, h *kubeone.Host, change func(client.Object, string) bool) error {

@@ -19,22 +19,22 @@ import (
 	"kubeone/internal/probe"
 )
 
-// A Host that is free in the API may still name a Machine in its marker, if etcd was restored from a time before that
-// Machine claimed it. So each leading process checks a free host once before a Machine gets it, and again after a
-// Machine has failed on it. Hosts that become free later have been found bare.
+// The marker on a host may name a Machine although the Host is free in the API. This happens if etcd was restored to a
+// time before that Machine claimed the Host. Therefore each leading process checks a free host once before a Machine can
+// claim it, and again after a Machine has failed on it. Hosts that become free later were reset and need no check.
 
-// ownerChecks has the owners that the markers of free hosts name, by Host UID. Its methods may be called concurrently.
+// ownerChecks contains the owners in the markers of free hosts, by Host UID. Its methods may be called concurrently.
 type ownerChecks struct {
 	mu           sync.Mutex
 	owners       map[types.UID]kubeone.HostClaim // zero for a host without an owner
-	unresponsive map[types.UID]bool              // hosts that have not answered yet
+	unresponsive map[types.UID]bool              // hosts that have not responded yet
 }
 
 func newOwnerChecks() *ownerChecks {
 	return &ownerChecks{owners: map[types.UID]kubeone.HostClaim{}, unresponsive: map[types.UID]bool{}}
 }
 
-func (l *ownerChecks) noteOwner(h types.UID, whose kubeone.HostClaim) {
+func (l *ownerChecks) noteOwner(h types.UID, owner kubeone.HostClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owners[h] = whose
@@ -59,39 +59,40 @@ func (l *ownerChecks) forgetHost(h types.UID) {
 	delete(l.owners, h)
 }
 
-// ownerOf returns the host's owner; known is false until the host has answered.
-func (l *ownerChecks) ownerOf(h types.UID) (whose kubeone.HostClaim, known bool) {
+// ownerOf returns the owner in the marker of the host. Known is false until the host has responded.
+func (l *ownerChecks) ownerOf(h types.UID) (owner kubeone.HostClaim, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	whose, known = l.owners[h]
-	return whose, known
+	owner, known = l.owners[h]
+	return owner, known
 }
 
-// isUnowned reports whether the host has answered and has no owner.
+// isUnowned reports whether the host has responded and its marker names no owner.
 func (l *ownerChecks) isUnowned(h types.UID) bool {
-	whose, known := l.ownerOf(h)
-	return known && whose.UID == ""
+	owner, known := l.ownerOf(h)
+	return known && owner.UID == ""
 }
 
-// ownerRunKey returns the key in runs of the owner check of a host.
+// ownerRunKey returns the key in runs for the owner check of a host.
 func ownerRunKey(h *kubeone.Host) types.UID { return "look at " + h.UID }
 
 // checkOwnerGoal is the goal of an owner check.
 const checkOwnerGoal = "look"
 
-// checkOwner reads the marker of a free host. If it names a Machine, the host is given back to it, or taken back.
+// checkOwner reads the marker of a free host. If the marker names a Machine, the host is claimed for that Machine, or
+// returned to the pool if the Machine no longer exists.
 func (r hosts) checkOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
-	whose, known := r.owners.ownerOf(h.UID)
+	owner, known := r.owners.ownerOf(h.UID)
 	if !known {
 		h := h.DeepCopy()
 		check := func(ctx context.Context) error {
 			loaded, _, err := r.site.Recorded(ctx)
 			if err != nil {
-				return err // an error of the API, not of the host
+				return err // the API failed, not the host
 			}
-			whose, err := r.site.readMarkerClaim(ctx, h, loaded.Cluster.Name)
+			owner, err := r.site.readMarkerClaim(ctx, h, loaded.Cluster.Name)
 			if err == nil {
-				r.owners.noteOwner(h.UID, whose)
+				r.owners.noteOwner(h.UID, owner)
 			} else {
 				r.owners.noteFailure(h.UID)
 			}
@@ -102,35 +103,36 @@ func (r hosts) checkOwner(ctx context.Context, h *kubeone.Host) (reconcile.Resul
 			return reconcile.Result{RequeueAfter: waitingAfter(err)}, nil
 		}
 		r.runs.forgetRun(ownerRunKey(h))
-		if whose, known = r.owners.ownerOf(h.UID); !known {
+		if owner, known = r.owners.ownerOf(h.UID); !known {
 			return reconcile.Result{RequeueAfter: poll}, nil
 		}
 	}
-	if whose.UID == "" {
+	if owner.UID == "" {
 		return reconcile.Result{}, nil
 	}
-	return r.claimForOwner(ctx, h, whose)
+	return r.claimForOwner(ctx, h, owner)
 }
 
-// claimForOwner gives a free host to the Machine in its marker. If that Machine no longer exists, the host is taken
-// back. If it has another host by now, an operator must act: a Machine cannot return two.
-func (r hosts) claimForOwner(ctx context.Context, h *kubeone.Host, whose kubeone.HostClaim) (reconcile.Result, error) {
-	r.owners.forgetHost(h.UID) // check again when it is free
-	status := kubeone.HostStatus{Claim: &whose, State: kubeone.HostReturning, Message: "its Machine no longer exists"}
-	m, err := r.machineByUID(ctx, whose)
+// claimForOwner claims a free host for the Machine in its marker. If that Machine no longer exists, the host is
+// returned to the pool. If the Machine has another host by now, an operator must act, because a Machine cannot return
+// two hosts.
+func (r hosts) claimForOwner(ctx context.Context, h *kubeone.Host, owner kubeone.HostClaim) (reconcile.Result, error) {
+	r.owners.forgetHost(h.UID) // check the host again when it is free
+	status := kubeone.HostStatus{Claim: &owner, State: kubeone.HostReturning, Message: "its Machine no longer exists"}
+	m, err := r.machineByUID(ctx, owner)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if m != nil {
-		has, err := r.hostOf(ctx, r.live, m)
+		other, err := r.hostOf(ctx, r.live, m)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		status.State, status.Message = kubeone.HostClaimed, ""
-		if has != nil {
+		if other != nil {
 			return reconcile.Result{},
 				r.releaseHost(ctx, h, kubeone.HostFailed, "its marker names Machine "+m.Namespace+"/"+m.Name+
-					", which already has Host "+has.Name+": delete that Machine, or reset this host by hand")
+					", which already has Host "+other.Name+": delete that Machine, or reset this host manually")
 		}
 	}
 	h.Status = status
@@ -143,20 +145,20 @@ func (r hosts) claimForOwner(ctx context.Context, h *kubeone.Host, whose kubeone
 }
 
 // machineByUID returns the Machine with the claim's UID in any namespace; nil if there is none.
-func (r hosts) machineByUID(ctx context.Context, whose kubeone.HostClaim) (*v1alpha1.Machine, error) {
+func (r hosts) machineByUID(ctx context.Context, owner kubeone.HostClaim) (*v1alpha1.Machine, error) {
 	var all v1alpha1.MachineList
 	if err := r.live.List(ctx, &all); err != nil {
 		return nil, err
 	}
 	for i := range all.Items {
-		if all.Items[i].UID == whose.UID {
+		if all.Items[i].UID == owner.UID {
 			return &all.Items[i], nil
 		}
 	}
 	return nil, nil //nolint:nilnil // none exists, which is no error
 }
 
-// waitingAfter returns the requeue delay for a run's result.
+// waitingAfter returns the requeue delay for the result of a run: the delay in a Waiting error, or else retryReturn.
 func waitingAfter(err error) time.Duration {
 	var waiting *provider.Waiting
 	if errors.As(err, &waiting) && waiting.After > 0 {
@@ -165,8 +167,9 @@ func waitingAfter(err error) time.Duration {
 	return retryReturn
 }
 
-// readMarkerClaim reads a host's marker and returns the claim of its Machine in this cluster, or zero. A host of the
-// manifest or of another cluster is refused to every Machine later.
+// readMarkerClaim reads the marker of a host and returns the claim of its Machine in this cluster. The claim is zero if
+// there is none. A marker of the manifest or of another cluster does not count here: such a host is rejected later,
+// when a Machine claims it.
 func (s *Site) readMarkerClaim(ctx context.Context, h *kubeone.Host, cluster string) (kubeone.HostClaim, error) {
 	target, err := TargetOf(h)
 	if err != nil {
@@ -187,8 +190,8 @@ func (s *Site) readMarkerClaim(ctx context.Context, h *kubeone.Host, cluster str
 	return claimInMarker(seen.Marker, cluster), nil
 }
 
-// claimInMarker returns the claim in a host's marker. It is zero if the marker names no Machine of this cluster, or an
-// invalid name, which the API server could not look up.
+// claimInMarker returns the claim in the marker of a host. It is zero if the marker does not name a Machine in this
+// cluster, or if the name is invalid and could not be looked up in the API.
 func claimInMarker(m *observed.Marker, cluster string) kubeone.HostClaim {
 	if m == nil || m.Cluster != cluster || m.Machine == "" || m.ID == "" {
 		return kubeone.HostClaim{}

@@ -1,8 +1,9 @@
-// Package ssh provides Machines on existing hosts. It claims a Host and makes it a worker over SSH, with the engine,
-// scripts and locks of the commands. It changes versions in place, up and down, and resets hosts that it returns.
+// Package ssh provides Machines on existing hosts. It claims a Host and makes it a worker over SSH, with the same
+// engine, scripts and locks as the commands. It upgrades and downgrades versions in place, and resets the hosts that it
+// returns.
 //
-// The owner of a host is recorded twice: in the Host object, and in the host's marker, which has the Machine's UID. A
-// host whose marker names another Machine is refused, even if no object knows that Machine.
+// The owner of a host is recorded in two places: in the Host object, and in the marker on the host, which contains the
+// UID of the Machine. A host whose marker names another Machine is rejected, even if that Machine is not in the API.
 package ssh
 
 import (
@@ -35,17 +36,17 @@ const Name = "ssh"
 const (
 	// poll is the requeue delay while a run is in progress.
 	poll = 2 * time.Second
-	// retryFailed is how long a host rests after it could not become a Node.
+	// retryFailed is how long a host is not used after it could not become a Node.
 	retryFailed = 5 * time.Minute
-	// maxFailures is the number of failed runs in a row after which a Machine that has not joined returns its host.
+	// maxFailures is the number of consecutive failed runs after which a Machine that has not joined returns its host.
 	maxFailures = 3
 	// defaultSilentTimeout is the default of Config.SilentHostTimeoutSeconds.
 	defaultSilentTimeout = 10 * time.Minute
-	// minDeleteWait is the minimum time to try the host after its Machine was deleted.
+	// minDeleteWait is the minimum time for which the host is tried after its Machine was deleted.
 	minDeleteWait = 30 * time.Second
 )
 
-// Provider is the pool of Hosts.
+// Provider provides Machines on the Hosts in the pool.
 type Provider struct {
 	client client.Client // reads from a cache
 	live   client.Reader // reads from the API server
@@ -65,7 +66,7 @@ var (
 	_ manager.LeaderElectionRunnable = (*Provider)(nil)
 )
 
-// New returns the provider of a cluster's pool. AddTo adds it to a manager as a Runnable.
+// New returns the provider for the host pool of a cluster. AddTo adds it to a manager as a Runnable.
 func New(c client.Client, live client.Reader, site *Site) *Provider {
 	return &Provider{
 		client: c, live: live, site: site, runs: newRuns(), owners: newOwnerChecks(),
@@ -74,8 +75,8 @@ func New(c client.Client, live client.Reader, site *Site) *Provider {
 	}
 }
 
-// Start implements manager.Runnable. It follows the cluster's record, and returns after the context and all runs have
-// ended. It must be called once only.
+// Start implements manager.Runnable. It follows changes of the cluster record, and returns after the context and all
+// runs have ended. It must be called only once.
 func (p *Provider) Start(ctx context.Context) error {
 	p.followSettings(ctx)
 	p.runs.stopAll()
@@ -107,7 +108,8 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	}
 }
 
-// leaveHost returns a host that could not become the Machine's Node. The Machine then gets another host.
+// leaveHost resets a host that could not become the Node of the Machine, and returns it to the pool. The Machine then
+// gets another host.
 func (p *Provider) leaveHost(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machine) error {
 	done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"})
 	if !done {
@@ -117,7 +119,8 @@ func (p *Provider) leaveHost(ctx context.Context, h *kubeone.Host, m *v1alpha1.M
 		return err
 	}
 	return &provider.Waiting{
-		Reason: reasonHostFailed, Message: h.Name + " was returned: " + h.Status.Message, After: poll,
+		Reason: reasonHostFailed, Message: "Host " + h.Name + " failed and was returned to the pool: " + h.Status.Message,
+		After: poll,
 	}
 }
 
@@ -130,12 +133,12 @@ func (p *Provider) Exists(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	return newInstance(h), true, nil
 }
 
-// Change implements provider.Updater. Versions change in place, up and down. Another choice of hosts needs a
+// Change implements provider.Updater. Versions are changed in place. A different selection of hosts requires a
 // replacement.
 func (p *Provider) Change(from, to v1alpha1.MachineSpec) rollout.Change {
 	a, _, err := parseConfig(from)
-	b, _, wrong := parseConfig(to)
-	if err != nil || wrong != nil || a.Host != b.Host ||
+	b, _, otherErr := parseConfig(to)
+	if err != nil || otherErr != nil || a.Host != b.Host ||
 		metav1.FormatLabelSelector(a.HostSelector) != metav1.FormatLabelSelector(b.HostSelector) {
 		return rollout.Replace
 	}
@@ -180,23 +183,23 @@ func (p *Provider) hostOf(ctx context.Context, from client.Reader, m *v1alpha1.M
 	return nil, nil //nolint:nilnil // none exists, which is no error
 }
 
-// claimHost claims a free host that the Machine selects, in the failure domain with the fewest Machines. If another
-// Machine claimed it first, the write fails, and the next call tries another host.
+// claimHost claims a free host that matches the Machine, in the failure domain with the fewest Machines. If another
+// Machine claims the host first, the write fails, and the next call tries another host.
 func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Host, error) {
 	config, selector, err := parseConfig(m.Spec)
 	if err != nil {
 		return nil, &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: err.Error()}
 	}
 	var all kubeone.HostList
-	if err := p.live.List(ctx, &all); err != nil { // a cache may not have this Machine's own claim yet
+	if err := p.live.List(ctx, &all); err != nil { // the cache may not show an earlier claim of this Machine yet
 		return nil, err
 	}
 	loaded, r, err := p.site.Recorded(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var free, silent []*kubeone.Host
-	unasked := 0
+	var free, unresponsive []*kubeone.Host
+	unchecked := 0
 	domains := map[string]int{}
 	for i := range all.Items {
 		h := &all.Items[i]
@@ -211,20 +214,20 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 			case p.owners.isUnowned(h.UID):
 				free = append(free, h)
 			case p.owners.isUnresponsive(h.UID):
-				silent = append(silent, h)
+				unresponsive = append(unresponsive, h)
 			default:
-				unasked++
+				unchecked++
 			}
 		}
 	}
-	if len(free) == 0 && unasked > 0 {
+	if len(free) == 0 && unchecked > 0 {
 		return nil, &provider.Waiting{
 			Reason: reasonPoolBusy, After: poll,
-			Message: fmt.Sprintf("%d free Hosts have not been checked for an owner yet", unasked),
+			Message: fmt.Sprintf("%d free Hosts have not been checked for an owner yet", unchecked),
 		}
 	}
 	if len(free) == 0 {
-		free = silent // one that answers goes first
+		free = unresponsive // used only if no other host is free
 	}
 	if len(free) == 0 {
 		return nil, noHostError(all.Items, config)
@@ -244,11 +247,11 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 	return h, nil
 }
 
-// noHostError explains why a Machine gets no host.
+// noHostError returns the error that explains why there is no host for the Machine.
 func noHostError(all []kubeone.Host, config Config) *provider.Waiting {
 	w := &provider.Waiting{
 		Reason:  reasonPoolEmpty,
-		Message: fmt.Sprintf("none of the %d Hosts is free and is selected by this Machine", len(all)),
+		Message: fmt.Sprintf("none of the %d Hosts is free and matches this Machine", len(all)),
 	}
 	if config.Host == "" {
 		return w
@@ -274,7 +277,8 @@ func leastUsedHost(of []*kubeone.Host, machines map[string]int) *kubeone.Host {
 	})
 }
 
-// isFree reports whether a Machine may claim the host. A host without HostFinalizer could be deleted under its Machine.
+// isFree reports whether a Machine may claim the host. A host without HostFinalizer is not free, because it could be
+// deleted while a Machine uses it.
 func (p *Provider) isFree(h *kubeone.Host) bool {
 	if h.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(h, HostFinalizer) ||
 		controllerutil.ContainsFinalizer(h, RemovalFinalizer) {
@@ -289,8 +293,8 @@ func (p *Provider) isFree(h *kubeone.Host) bool {
 	return false
 }
 
-// retryDelay returns how long a failed host still rests. RetryAfter more than retryFailed ahead was written by a wrong
-// clock and counts as over.
+// retryDelay returns how long a failed host must not be used yet. If RetryAfter is more than retryFailed in the future,
+// the clock was wrong when it was written, and the delay is 0.
 func retryDelay(h *kubeone.Host, now time.Time) time.Duration {
 	if h.Status.RetryAfter == nil {
 		return 0
@@ -311,7 +315,7 @@ func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.
 	return p.client.Status().Update(ctx, h)
 }
 
-// releaseHost ends the claim of a bare host.
+// releaseHost releases the claim on a host that has been reset.
 func (p *Provider) releaseHost(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
 	h.Status = kubeone.HostStatus{State: state, Message: phrase.Shorten(message, maxMessageLength)}
 	p.owners.noteOwner(h.UID, kubeone.HostClaim{})
@@ -323,7 +327,7 @@ func (p *Provider) releaseHost(ctx context.Context, h *kubeone.Host, state kubeo
 	return p.client.Status().Update(ctx, h)
 }
 
-// longest limits a Host's message, in bytes.
+// maxMessageLength limits the message of a Host, in bytes.
 const maxMessageLength = 1024
 
 func newInstance(h *kubeone.Host) provider.Instance {
@@ -335,7 +339,7 @@ func newInstance(h *kubeone.Host) provider.Instance {
 	}
 }
 
-// NodeAddress returns the address that other Nodes use for the Host.
+// NodeAddress returns the address at which other Nodes reach the Host.
 func NodeAddress(h *kubeone.Host) string { return cmp.Or(h.Spec.PrivateAddress, h.Spec.Address) }
 
 // SameAddress reports whether the Nodes of two Hosts would have the same address.

@@ -1,6 +1,6 @@
 package ssh
 
-// Condition reasons of this provider. docs/machines.md says what to do about each.
+// Condition reasons of this provider. docs/machines.md says what to do about each of them.
 const (
 	reasonPoolBusy         = "PoolBusy"
 	reasonPoolEmpty        = "PoolEmpty"

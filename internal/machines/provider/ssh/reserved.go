@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// NodeName returns the Node name of a host of the manifest.
+// NodeName returns the Node name of a host in the manifest: the recorded name, or else the hostname in the manifest.
 func NodeName(w desired.Host, r record.Record) string {
 	if name := r.Nodes[w.ID]; name != "" {
 		return name
@@ -23,16 +23,16 @@ func NamesOf(c desired.Cluster, r record.Record) nodename.Names {
 	return nodename.Of(c, observed.API{Record: &observed.Record{Nodes: r.Nodes, FormerEndpoints: r.FormerEndpoints}})
 }
 
-// CheckReserved returns an error if a name or address of the Host belongs to a host of the manifest, the API endpoint
-// or a Service. Otherwise its kubelet would get a certificate for that, and anyone who can edit Hosts could impersonate
-// the API server.
+// CheckReserved returns an error if a name or address of the Host belongs to a host in the manifest, the API endpoint
+// or a Service. Without this check, its kubelet would receive a certificate for that name, and anyone who can edit
+// Hosts could impersonate the API server.
 func CheckReserved(c desired.Cluster, r record.Record, h *kubeone.Host) error {
 	names := NamesOf(c, r)
-	for _, of := range [...]struct{ what, name string }{
+	for _, field := range [...]struct{ what, name string }{
 		{"name", h.Name}, {"address", h.Spec.Address}, {"privateAddress", h.Spec.PrivateAddress},
 	} {
-		if whose := names.Holder("", of.name); of.name != "" && whose != "" {
-			return fmt.Errorf("Host %s: its %s %s is %s", h.Name, of.what, of.name, whose)
+		if holder := names.Holder("", field.name); field.name != "" && holder != "" {
+			return fmt.Errorf("Host %s: its %s %s is %s", h.Name, field.what, field.name, holder)
 		}
 	}
 	return nil

@@ -11,10 +11,10 @@ import (
 	"kubeone/internal/machines/provider"
 )
 
-// runs has the runs on hosts, at most one at a time for each Machine. They are not persisted: a new process probes the
-// hosts instead. Its methods may be called concurrently.
+// runs contains the runs on hosts, at most one at a time for each Machine. They are not persisted: a new process probes
+// the hosts instead. Its methods may be called concurrently.
 type runs struct {
-	end chan struct{} // closed by stopAll: all runs end, and none begins
+	end chan struct{} // closed by stopAll; then all runs end, and no new run starts
 	all sync.WaitGroup
 
 	mu sync.Mutex
@@ -28,11 +28,11 @@ type run struct {
 	finished    bool
 	ended       time.Time
 	err         error
-	previousErr error // of the previous run for the same goal
-	failed      int   // failed runs in a row for the same goal
+	previousErr error // error of the previous run for the same goal
+	failed      int   // consecutive failed runs for the same goal
 }
 
-// firstPause is the delay before the first retry of a goal. It doubles up to longestPause.
+// minPause is the delay before the first retry of a goal. It doubles with each failure, up to maxPause.
 const (
 	minPause = 5 * time.Second
 	maxPause = 2 * time.Minute
@@ -40,7 +40,8 @@ const (
 
 func (r *run) retryPause() time.Duration { return min(minPause<<min(r.failed, 8), maxPause) }
 
-// asWaiting returns the last run's error as a *provider.Waiting, until the next run has a result.
+// asWaiting returns the error of the last run as a *provider.Waiting, to report it until the next run has a result. It
+// returns errUnresponsive unchanged.
 func asWaiting(err error) error {
 	if isWaiting(err) || errors.Is(err, errUnresponsive) {
 		return err
@@ -48,12 +49,12 @@ func asWaiting(err error) error {
 	return &provider.Waiting{Reason: provider.Retrying, Message: err.Error(), After: poll}
 }
 
-// recheckDelay is the time after a successful run in which a Node that is not ready does not cause another run.
+// recheckDelay is how long after a successful run a Node that is not ready does not cause another run.
 const recheckDelay = 30 * time.Second
 
 func newRuns() *runs { return &runs{end: make(chan struct{}), of: map[types.UID]*run{}} }
 
-// stopAll cancels all runs, prevents new ones, and returns when all have ended. It must be called once only.
+// stopAll cancels all runs and prevents new ones. It returns when all have ended. It must be called only once.
 func (r *runs) stopAll() {
 	r.mu.Lock()
 	close(r.end)
@@ -64,69 +65,71 @@ func (r *runs) stopAll() {
 func (r *runs) forgetRun(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && of.cancel != nil {
-		of.cancel()
+	if current := r.of[uid]; current != nil && current.cancel != nil {
+		current.cancel()
 	}
 	delete(r.of, uid)
 }
 
-// renameGoal makes a reached goal count as another one.
+// renameGoal records that a goal that has been reached also counts as this goal.
 func (r *runs) renameGoal(uid types.UID, goal string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && of.finished && of.err == nil {
-		of.goal = goal
+	if current := r.of[uid]; current != nil && current.finished && current.err == nil {
+		current.goal = goal
 	}
 }
 
-// noteBegun records that the current run has got past the previous run's Waiting error.
+// noteBegun records that the current run has overcome the reason for which the previous run had to wait.
 func (r *runs) noteBegun(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && !of.finished && isWaiting(of.previousErr) {
-		of.previousErr = nil
+	if current := r.of[uid]; current != nil && !current.finished && isWaiting(current.previousErr) {
+		current.previousErr = nil
 	}
 }
 
 func (r *runs) failureCount(uid types.UID) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil {
-		return of.failed
+	if current := r.of[uid]; current != nil {
+		return current.failed
 	}
 	return 0
 }
 
-// recheck forgets a reached goal, so that the next call starts a run, unless it was reached within recheckDelay.
+// recheck forgets a goal that has been reached, so that the next call starts a new run. It does nothing if the goal was
+// reached within recheckDelay.
 func (r *runs) recheck(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && of.finished && of.err == nil && now.Sub(of.ended) > recheckDelay {
+	if current := r.of[uid]; current != nil && current.finished && current.err == nil && now.Sub(current.ended) > recheckDelay {
 		delete(r.of, uid)
 	}
 }
 
-// ensureRun starts a run for the Machine's goal, or returns the state or result of one. A run for another goal is
-// canceled first. A reached goal is not run again. It returns false with an error until the goal is reached.
+// ensureRun starts a run for the goal of the Machine, or reports the run in progress or the result of the last one. If
+// a run for another goal is in progress, it cancels that run first. A goal that has been reached is not run again.
+// Until the goal is reached, it returns false and an error.
 //
-// A run outlives the call and its context. It ends with the process.
+// A run does not end with the call or its context. It ends with the process at the latest.
 func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, do func(context.Context) error,
 ) (done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.of[uid]
+	current := r.of[uid]
 	switch {
-	case now != nil && !now.finished && now.goal != goal:
-		now.cancel()
+	case current != nil && !current.finished && current.goal != goal:
+		current.cancel()
 		return false, workingError("stop the previous run")
-	case now != nil && !now.finished && now.previousErr != nil:
-		return false, asWaiting(now.previousErr) // a retry has no result yet
-	case now != nil && !now.finished:
+	case current != nil && !current.finished && current.previousErr != nil:
+		return false, asWaiting(current.previousErr) // a retry has no result yet
+	case current != nil && !current.finished:
 		return false, workingError(what)
-	case now != nil && now.goal == goal && now.err == nil:
+	case current != nil && current.goal == goal && current.err == nil:
 		return true, nil
-	case now != nil && now.goal == goal && time.Since(now.ended) < now.retryPause():
-		return false, asWaiting(now.err)
+	case current != nil && current.goal == goal && time.Since(current.ended) < current.retryPause():
+		return false, asWaiting(current.err)
 	}
 	select {
 	case <-r.end:
@@ -136,8 +139,8 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 	default:
 	}
 	next := &run{goal: goal}
-	if now != nil && now.goal == goal {
-		next.failed, next.previousErr = now.failed, now.err
+	if current != nil && current.goal == goal {
+		next.failed, next.previousErr = current.failed, current.err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	next.cancel = cancel
@@ -166,7 +169,7 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 	return false, workingError(what)
 }
 
-// isWaiting reports whether err itself is a *provider.Waiting. Such a run has not failed.
+// isWaiting reports whether err itself is a *provider.Waiting. A run with this result has not failed.
 func isWaiting(err error) bool {
 	_, ok := err.(*provider.Waiting) //nolint:errorlint // it is never wrapped
 	return ok

@@ -23,41 +23,43 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// Hosts of Machines follow the settings of the cluster's record. When the record changes, each host is checked. A host
-// that differs waits for its turn. Turns are recorded in the Host, so that a new leader gives no second one.
-// Credentials are applied by the check itself, without a turn.
+// Machine hosts follow the settings in the cluster record. When the record changes, each host is checked. A host that
+// differs waits for its turn. Turns are recorded in the Host, so that a new leader does not assign a turn twice.
+// Credentials do not need a turn: the check itself applies them.
 
 const (
-	// recordAge is the maximum age of the cached record.
+	// maxRecordAge is the maximum age of the cached record.
 	maxRecordAge = 10 * time.Second
-	// turnsAge is the maximum age of cached turns, and the interval at which Machines are woken for their turn.
+	// maxTurnsAge is the maximum age of the cached turns. It is also the interval at which Machines are woken for their
+	// turn.
 	maxTurnsAge = 2 * time.Second
-	// awaitTurn is the requeue delay of a Machine that waits for its turn.
+	// turnRetry is the requeue delay of a Machine that waits for its turn.
 	turnRetry = time.Minute
 )
 
-// wanted are the settings of the cluster's record, and how many hosts may get them at a time.
+// desiredSettings contains the settings in the cluster record and the limits for their rollout.
 type desiredSettings struct {
-	revision string // of the settings and the credentials; "" if unknown
-	settings string // the revision of the settings alone, for which hosts take turns
+	revision string // revision of the settings and the credentials; "" if unknown
+	settings string // revision of the settings alone; hosts take turns only for these
 	limits   rollout.Limits
 }
 
-// found is the result of checking a host.
+// hostSettings is the result of checking the settings on a host.
 type hostSettings struct {
 	revision string // the desired revision at that time
 	differs  bool
 	refused  string // why the host reverted the settings; "" if it did not
 }
 
-// settings is what this process knows about settings. It is not persisted. Its methods may be called concurrently.
+// settings contains what this process knows about the settings of all hosts. It is not persisted. Its methods may be
+// called concurrently.
 type settings struct {
 	read func(context.Context) (desiredSettings, error)
 
 	mu     sync.Mutex
 	now    desiredSettings
 	readAt time.Time
-	seen   map[types.UID]hostSettings // by the Machine's UID
+	seen   map[types.UID]hostSettings // by UID of the Machine
 
 	turns     rollout.Turns
 	plannedAt time.Time
@@ -74,8 +76,9 @@ func newSettings(read func(context.Context) (desiredSettings, error)) *settings 
 	}
 }
 
-// currentSettings returns the record's settings, at most recordAge old. If the record cannot be read, or another
-// goroutine is reading it, the previous settings are returned. So only one caller waits for a silent API.
+// currentSettings returns the settings in the cluster record, which are at most maxRecordAge old. It returns the
+// previous settings if the record cannot be read or another goroutine is reading it. Therefore only one caller waits
+// for an unresponsive API.
 func (s *settings) currentSettings(ctx context.Context, now time.Time) desiredSettings {
 	s.mu.Lock()
 	known, fresh := s.now, isYounger(s.readAt, now, maxRecordAge)
@@ -86,36 +89,38 @@ func (s *settings) currentSettings(ctx context.Context, now time.Time) desiredSe
 	defer s.reading.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, maxRecordAge)
 	defer cancel()
-	is, err := s.read(ctx)
+	latest, err := s.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.readAt = now; err == nil && is.revision != "" {
-		s.now = is
+	if s.readAt = now; err == nil && latest.revision != "" {
+		s.now = latest
 	}
 	return s.now
 }
 
-// isYounger reports whether then is less than age ago. A time in the future does not count: the clock was set back.
+// isYounger reports whether then is less than age ago. It returns false for a time in the future, which means that the
+// clock was set back.
 func isYounger(then, now time.Time, age time.Duration) bool {
 	passed := now.Sub(then)
 	return !then.IsZero() && passed >= 0 && passed < age
 }
 
-// noteResult records the result of a run for the revision. It returns nil for errors that only report the settings.
+// noteResult records the result of a run with the settings of this revision. It returns nil for errors that only
+// describe the settings, and other errors unchanged.
 func (s *settings) noteResult(uid types.UID, revision string, err error) error {
-	is := hostSettings{revision: revision}
+	result := hostSettings{revision: revision}
 	why, refused := apply.SettingsRefused(err)
 	switch {
 	case refused:
-		is.differs, is.refused = true, phrase.Shorten(why, maxMessageLength)
+		result.differs, result.refused = true, phrase.Shorten(why, maxMessageLength)
 	case errors.Is(err, errDiffers):
-		is.differs = true
+		result.differs = true
 	case err != nil:
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen[uid], s.plannedAt = is, time.Time{}
+	s.seen[uid], s.plannedAt = result, time.Time{}
 	return nil
 }
 
@@ -132,11 +137,11 @@ func (s *settings) forgetMachine(uid types.UID) {
 	s.plannedAt = time.Time{}
 }
 
-// errDiffers reports that a host differs from the desired state in its settings only.
-var errDiffers = errors.New("the host has other settings")
+// errDiffers reports that only the settings of a host differ from the desired state.
+var errDiffers = errors.New("the host settings differ from the desired settings")
 
-// hostCredentials returns the hosts' credentials for registries and proxies, and the revision of their Secret. Without
-// the Secret it returns nil and "", and hosts keep their credentials.
+// hostCredentials returns the registry and proxy credentials for hosts, and the revision of their Secret. If the Secret
+// does not exist, it returns nil and "", and hosts keep their credentials.
 func (s *Site) hostCredentials(ctx context.Context) (*desired.Credentials, string, error) {
 	c, err := cluster.Connect(s.Access)
 	if err != nil {
@@ -155,7 +160,7 @@ func revisionOf(settings, credentials string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// workerSettings reads the settings of workers and the revision of the credentials from the cluster.
+// workerSettings reads the worker settings and the revision of the credentials from the cluster.
 func (s *Site) workerSettings(ctx context.Context) (desiredSettings, error) {
 	loaded, _, err := s.Recorded(ctx)
 	if err != nil {
@@ -165,10 +170,10 @@ func (s *Site) workerSettings(ctx context.Context) (desiredSettings, error) {
 	if err != nil {
 		return desiredSettings{}, err
 	}
-	u, revision := loaded.Cluster.Upgrade, engine.SettingsRevision(loaded.Cluster)
+	upgrade, revision := loaded.Cluster.Upgrade, engine.SettingsRevision(loaded.Cluster)
 	return desiredSettings{
 		revision: revisionOf(revision, credentials), settings: revision,
-		limits: rollout.Limits{AtOnce: u.AtOnce, Canary: u.Canary},
+		limits: rollout.Limits{AtOnce: upgrade.AtOnce, Canary: upgrade.Canary},
 	}, nil
 }
 
@@ -179,7 +184,7 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 		return err
 	}
 	want := p.settings.currentSettings(ctx, p.site.Now())
-	turn, others, err := p.turnOf(ctx, h, want)
+	turn, why, err := p.turnOf(ctx, h, want)
 	if err != nil {
 		return err
 	}
@@ -190,43 +195,43 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 	case want.revision == "":
 		return nil
 	}
-	is := p.settings.hostSettings(m.UID)
+	current := p.settings.hostSettings(m.UID)
 	switch {
-	case is.revision != want.revision: // the record has changed since the run
+	case current.revision != want.revision: // the record changed after the run
 		return &provider.Waiting{
-			Reason: provider.Working, Message: "the host will be checked again: the settings have changed", After: poll,
+			Reason: provider.Working, Message: "the settings have changed, so the host will be checked again", After: poll,
 		}
-	case !is.differs:
+	case !current.differs:
 		if err := p.setSettings(ctx, h, nil); err != nil {
 			return err
 		}
-		p.runs.renameGoal(m.UID, aim{revision: want.revision}.goalKey(m, h)) // saves a second check
+		p.runs.renameGoal(m.UID, aim{revision: want.revision}.goalKey(m, h)) // avoids a second check
 		return nil
-	case is.refused != "":
+	case current.refused != "":
 		if err := p.setSettings(ctx, h, &kubeone.HostSettings{
-			Revision: want.settings, State: kubeone.SettingsRefused, Message: is.refused,
+			Revision: want.settings, State: kubeone.SettingsRefused, Message: current.refused,
 		}); err != nil {
 			return err
 		}
 		p.settings.discardTurns()
-		return refusedError(m, is.refused)
+		return refusedError(m, current.refused)
 	case hasRefused(h, want):
 		return refusedError(m, h.Status.Settings.Message)
 	case turn == decide.Refused:
 		if err := p.setSettings(ctx, h, nil); err != nil { // the host returns its turn
 			return err
 		}
-		return &provider.Waiting{Reason: provider.SettingsAwaited, Message: others, After: turnRetry}
+		return &provider.Waiting{Reason: provider.SettingsAwaited, Message: why, After: turnRetry}
 	}
 	return p.takeTurn(ctx, m, h, want)
 }
 
-// asReconfiguring replaces the reason Working with Reconfiguring if it is the host's turn.
+// asReconfiguring replaces the reason Working with Reconfiguring if the host has its turn.
 func asReconfiguring(err error, turn decide.Turn) error {
 	var waiting *provider.Waiting
 	if turn == decide.Now && errors.As(err, &waiting) && waiting.Reason == provider.Working {
 		return &provider.Waiting{
-			Reason: provider.Reconfiguring, Message: "the host is applying other settings", After: waiting.After,
+			Reason: provider.Reconfiguring, Message: "the host is applying new settings", After: waiting.After,
 		}
 	}
 	return err
@@ -235,8 +240,8 @@ func asReconfiguring(err error, turn decide.Turn) error {
 func refusedError(m *v1alpha1.Machine, why string) error {
 	return &provider.Waiting{
 		Reason: provider.SettingsRefused, After: turnRetry,
-		Message: "the host of Machine " + m.Namespace + "/" + m.Name + " reverted the settings of the cluster's " +
-			"record; it gets no others until the record changes: " + why,
+		Message: "the host of Machine " + m.Namespace + "/" + m.Name + " reverted the settings in the cluster " +
+			"record; none are applied until the record changes: " + why,
 	}
 }
 

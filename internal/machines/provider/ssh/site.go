@@ -35,40 +35,41 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Site is the cluster that hosts join, and what is needed for that. It must not change after first use.
+// Site describes the cluster that hosts join and how to join it. It must not be changed after the first use.
 type Site struct {
-	Access cluster.Access    // to the cluster's API
-	CA     string            // hash of the CA's public key, in kubeadm's format: "sha256:…"
-	Signer cryptossh.Signer  // the cluster's SSH key
+	Access cluster.Access    // access to the cluster API
+	CA     string            // hash of the CA public key, in the kubeadm format: "sha256:…"
+	Signer cryptossh.Signer  // the SSH key of the cluster
 	Holder string            // holder of locks: "controller/user@machine"
-	Record func(apply.Event) // called with every event of every run; nil disables it
+	Record func(apply.Event) // receives every event of every run; nil disables it
 	Now    func() time.Time
-	// Releases returns the available releases. Without bundles, hosts download from mirror; "" is the official locations.
+	// Releases returns the available releases. If they have no bundles, hosts download from the mirror; "" means the
+	// official locations.
 	Releases func(ctx context.Context, mirror string) (engine.Releases, error)
 }
 
-// knownCA implements engine.KnownCA with a fixed CA.
+// knownCA implements engine.KnownCA with a CA that does not change.
 type knownCA string
 
 func (ca knownCA) CA() string { return string(ca) }
 
 func (knownCA) Know(string) error { return nil }
 
-// aim is the goal of a run: a host that matches its Machine's spec, or a bare host if gone is true.
+// aim is the goal of a run. The host should match the spec of its Machine, or be reset if gone is true.
 type aim struct {
-	what string // one word for messages
+	what string // a word for messages
 	gone bool
-	// turn says whether the host may get the settings of the revision; "" is an unknown revision.
+	// turn says whether the host may apply the settings of this revision. "" is an unknown revision.
 	turn     decide.Turn
 	revision string
-	// begins is called before each plan is carried out.
-	begins func()
+	// onBegin is called before each plan is carried out.
+	onBegin func()
 }
 
-// work carries out an aim until nothing is left to do.
+// work carries out plans until the aim is reached.
 type work func(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, givenUp bool) error
 
-// ensureAim starts or continues a run for the aim. See ensureRun for the results.
+// ensureAim starts or continues a run for the aim. For the results, see ensureRun.
 func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim) (done bool, err error) {
 	hostCopy, machineCopy := h.DeepCopy(), m.DeepCopy()
 	if isNodeNotReady(m) {
@@ -79,7 +80,7 @@ func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeon
 		if err != nil {
 			return err
 		}
-		a.begins = func() { p.runs.noteBegun(m.UID) }
+		a.onBegin = func() { p.runs.noteBegun(m.UID) }
 		err = p.work(ctx, machineCopy, hostCopy, a, a.gone && isGivenUp(machineCopy, lost, p.site.Now()))
 		if a.gone {
 			return err
@@ -88,8 +89,8 @@ func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeon
 	})
 }
 
-// notReportingSince returns when the Machine's Node stopped reporting; zero if it reports or does not exist. A kubelet
-// that reports not ready is alive, and its pods may be too.
+// notReportingSince returns when the Node of the Machine stopped reporting. It returns zero if the Node is reporting or
+// does not exist. A kubelet that reports not ready is still running, and so may be its pods.
 func (p *Provider) notReportingSince(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
 	n := &corev1.Node{}
 	if err := p.client.Get(ctx, client.ObjectKey{Name: h.Name}, n); err != nil {
@@ -103,7 +104,8 @@ func (p *Provider) notReportingSince(ctx context.Context, m *v1alpha1.Machine, h
 	return time.Time{}, nil
 }
 
-// targetKey identifies the desired versions, or the return of the host.
+// targetKey returns a key for the target of a run: a hash of the desired versions, or "gone" for a host that is
+// returned.
 func targetKey(m *v1alpha1.Machine, gone bool) string {
 	if gone {
 		return "gone"
@@ -113,7 +115,7 @@ func targetKey(m *v1alpha1.Machine, gone bool) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// goalKey returns the goal for ensureRun. Equal aims have equal goals.
+// goalKey returns the goal that identifies the aim in ensureRun. It is equal for equal aims.
 func (a aim) goalKey(m *v1alpha1.Machine, h *kubeone.Host) string {
 	text := targetKey(m, a.gone) + " on " + string(h.UID)
 	if a.revision != "" {
@@ -132,11 +134,11 @@ func workingError(what string) error {
 	return &provider.Waiting{Reason: provider.Working, Message: "a run is in progress on the host: " + what, After: poll}
 }
 
-// carryOut proposes and carries out plans until nothing is left to do. It resumes what earlier runs have left.
+// carryOut creates and carries out plans until nothing is left to do. It continues the work of earlier runs.
 func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, givenUp bool) error {
 	target, err := TargetOf(h)
 	if err != nil {
-		return err // the Host is wrong, not the Machine
+		return err // the Host is invalid, not the Machine
 	}
 	facts, err := s.probeFacts(ctx)
 	if err != nil {
@@ -151,7 +153,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
 	releases, err := s.Releases(ctx, mirror)
-	if err != nil { // an unusable bundle is not the host's fault
+	if err != nil { // the host did not cause an unusable bundle
 		return &provider.Waiting{Reason: reasonNoRelease, Message: err.Error(), After: time.Minute}
 	}
 	pool := OpenPool(s.Signer)
@@ -169,15 +171,15 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	}
 	return carryOut(ctx, one, engine.Worker{
 		Gone: a.gone, APIServers: apiServers(facts.World.API, control), GivenUp: givenUp, Turn: a.turn,
-	}, a.begins)
+	}, a.onBegin)
 }
 
 func (s *Site) probeFacts(ctx context.Context) (probe.Result, error) {
 	return probe.API(ctx, s.Access, s.Now())
 }
 
-// Recorded returns the manifest in the cluster's record, and the record. The error is a *provider.Waiting if there is
-// none, or it cannot be decoded.
+// Recorded returns the manifest in the cluster record, and the record itself. The error is a *provider.Waiting if there
+// is no record or it cannot be decoded.
 func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, error) {
 	c, err := cluster.Connect(s.Access)
 	if err != nil {
@@ -193,11 +195,11 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 			Reason: reasonNoRecord, Message: "the cluster has no recorded manifest: run kubeone apply to record it",
 		}
 	}
-	if wrong := unreadableRecord(r); wrong != nil {
-		return manifest.Loaded{}, record.Record{}, wrong
+	if unreadable := unreadableRecord(r); unreadable != nil {
+		return manifest.Loaded{}, record.Record{}, unreadable
 	}
 	loaded, err := manifest.Load(ctx, manifest.Options{
-		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(r.Manifest)),
+		ManifestPath: "the manifest in the cluster record", ManifestReader: bytes.NewReader([]byte(r.Manifest)),
 	})
 	if loaded.Cluster.Hardening == "" {
 		loaded.Cluster.Hardening = r.Hardening // the cluster was installed with it
@@ -205,29 +207,29 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 	return loaded, *r, err
 }
 
-// unreadableRecord returns a *provider.Waiting if a key is unreadable that has desired state or reserved names.
+// unreadableRecord returns a *provider.Waiting if a key with desired state or reserved names is unreadable.
 func unreadableRecord(r *record.Record) error {
 	for _, key := range []string{
 		observed.RecordManifest, observed.RecordHardening, observed.RecordNodes, observed.RecordFormerEndpoints,
 	} {
 		if why := r.Unreadable[key]; why != "" {
 			return &provider.Waiting{Reason: reasonRecordUnreadable, Message: fmt.Sprintf(
-				"the key %s of the ConfigMap kube-system/kubeone cannot be read (%s): run kubeone apply to rewrite it",
+				"the key %s in the ConfigMap kube-system/kubeone cannot be read (%s): run kubeone apply to rewrite it",
 				key, host.Printed(why))}
 		}
 	}
 	return nil
 }
 
-// desiredCluster returns the desired cluster with the Machine's host as its only host. Other settings and the mirror
-// are those of the recorded manifest. Control has the Node names of the manifest's control-plane hosts.
+// desiredCluster returns the desired cluster, with the host of the Machine as its only host. The other settings and the
+// mirror come from the recorded manifest. Control contains the Node names of the control-plane hosts in the manifest.
 func (s *Site) desiredCluster(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
 ) (want desired.Cluster, mirror string, control map[string]bool, err error) {
 	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
 		return want, "", nil, err
 	}
-	if !gone { // a returned host gets no certificate
+	if !gone { // a host that is being returned receives no certificate
 		if err := CheckReserved(loaded.Cluster, r, h); err != nil {
 			return want, "", nil, err
 		}
@@ -238,8 +240,8 @@ func (s *Site) desiredCluster(ctx context.Context, api observed.API, m *v1alpha1
 	return want, loaded.Mirror, control, nil
 }
 
-// controlPlaneNodes returns the names of the existing Nodes of the manifest's control-plane hosts. It matches the name
-// in the record or manifest, or the address if there is no name.
+// controlPlaneNodes returns the names of the existing Nodes of the control-plane hosts in the manifest. A host is
+// matched by its name in the record or manifest, or by its address if it has no name.
 func controlPlaneNodes(c desired.Cluster, r record.Record, api observed.API) map[string]bool {
 	out, nodes := map[string]bool{}, match.IndexNodes(api.Nodes)
 	for _, w := range c.ControlPlane {
@@ -251,8 +253,8 @@ func controlPlaneNodes(c desired.Cluster, r record.Record, api observed.API) map
 	return out
 }
 
-// newDesiredHost returns the desired state of the Machine's host. The controllers set the other labels and the
-// annotations of its Node.
+// newDesiredHost returns the desired state of the host that the Machine uses. The controllers set the other labels and
+// the annotations on its Node.
 func newDesiredHost(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
 	out := desired.Host{
 		ID: string(m.UID), HasOwnID: true, Machine: m.Namespace + "/" + m.Name, Role: desired.Worker, Hostname: h.Name,
@@ -266,9 +268,9 @@ func newDesiredHost(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
 	return out
 }
 
-// apiServers returns the versions of all API servers, from the images of their static pods, or nil if that of a host of
-// the manifest is unknown. Another Node with the control-plane label counts only if it has an API server and no
-// Machine. Otherwise a wrong label would stop all Machines of the cluster.
+// apiServers returns the versions of all API servers, which it reads from the images of their static pods. It returns
+// nil if the version on a host in the manifest is unknown. Any other Node with the control-plane label counts only if
+// it has an API server and belongs to no Machine. Otherwise a wrong label could stop all Machines in the cluster.
 func apiServers(api observed.API, control map[string]bool) []string {
 	var out []string
 	for _, n := range api.Nodes {
@@ -291,15 +293,15 @@ func apiServers(api observed.API, control map[string]bool) []string {
 	return out
 }
 
-// OpenPool returns a pool of SSH connections that uses only the given key and pinned host keys. It does not read the
-// local SSH configuration. The caller must close it.
+// OpenPool returns a pool of SSH connections that uses only this key and pinned host keys. It does not read the local
+// SSH configuration. The caller must close it.
 func OpenPool(key cryptossh.Signer) *sshpool.Pool {
 	return sshpool.New(sshpool.Options{
 		IgnoreSSHConfig: true, KnownHostsFiles: []string{}, Signers: []cryptossh.Signer{key}, HomeDir: "/nonexistent",
 	})
 }
 
-// TargetOf returns the SSH target of a Host. It fails if no host key is pinned.
+// TargetOf returns the SSH target of a Host. It returns an error if no host key is pinned.
 func TargetOf(h *kubeone.Host) (host.Target, error) {
 	t, err := sshTarget(h.Name, h.Spec.Address, h.Spec.Port, h.Spec.User, h.Spec.HostKeys)
 	if err != nil || h.Spec.Bastion == nil {

@@ -19,8 +19,8 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// turnOf returns Now if the host has its turn, Refused if it refused these settings or the rollout stopped, and
-// otherwise NotYet. Why says what others wait for.
+// turnOf returns Now if it is the turn of the host. It returns Refused if the host refused these settings or the
+// rollout has stopped, and NotYet otherwise. Why says what the waiting hosts are waiting for.
 func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want desiredSettings) (turn decide.Turn, why string,
 	err error) {
 	if want.revision == "" {
@@ -38,7 +38,8 @@ func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want desiredSett
 	return decide.NotYet, turns.Held, nil
 }
 
-// takeTurn records the host's turn if it is next. It confirms that with the API server, not only the cache.
+// takeTurn records in the Host that its turn has started, if it is next. It confirms this with the API server, because
+// the cache may be outdated. It always returns an error; the next call continues.
 func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, want desiredSettings) error {
 	name := m.Namespace + "/" + m.Name
 	turns, err := p.planTurns(ctx, p.client, want, false)
@@ -55,7 +56,7 @@ func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone
 	if !slices.Contains(turns.Next, name) {
 		return &provider.Waiting{
 			Reason: provider.SettingsAwaited, After: turnRetry,
-			Message: "the host's settings differ from the cluster's record: " + describeHeld(turns.Held),
+			Message: "the host settings differ from the cluster record: " + describeHeld(turns.Held),
 		}
 	}
 	if err := p.setSettings(ctx, h, &kubeone.HostSettings{
@@ -64,21 +65,21 @@ func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone
 		return err
 	}
 	return &provider.Waiting{
-		Reason: provider.Reconfiguring, Message: "it is the host's turn to apply other settings", After: poll / 2,
+		Reason: provider.Reconfiguring, Message: "the host may now apply the new settings", After: poll / 2,
 	}
 }
 
 func describeHeld(held string) string {
 	if held == "" {
-		return "they change with the rollout of its deployment, unless the Machine is paused"
+		return "they will change with the rollout of its deployment, unless the Machine is paused"
 	}
 	return held
 }
 
-// setSettings writes the Host's settings status if it changed.
+// setSettings writes the settings status of the Host if it changed.
 func (p *Provider) setSettings(ctx context.Context, h *kubeone.Host, to *kubeone.HostSettings) error {
-	is := h.Status.Settings
-	if is == to || is != nil && to != nil && *is == *to {
+	current := h.Status.Settings
+	if current == to || current != nil && to != nil && *current == *to {
 		return nil
 	}
 	h.Status.Settings = to
@@ -93,7 +94,7 @@ func (s *settings) discardTurns() {
 	s.plannedAt = time.Time{}
 }
 
-// planTurns returns the turns, at most turnsAge old, or recomputed if fresh.
+// planTurns returns the turns. They are at most maxTurnsAge old; if fresh is true, they are always recomputed.
 func (p *Provider) planTurns(ctx context.Context, from client.Reader, want desiredSettings, fresh bool) (rollout.Turns,
 	error) {
 	s, now := p.settings, p.site.Now()
@@ -115,42 +116,42 @@ func (p *Provider) planTurns(ctx context.Context, from client.Reader, want desir
 	return turns, nil
 }
 
-// outOfService has the outages that this process has seen, by the Machine's namespace/name.
+// outOfService contains the outages that this process has observed, by namespace/name of the Machine.
 type outOfService map[string]outage
 
-// outage is when a host was first and last seen out of service.
+// outage contains the times at which a host was first and last observed out of service.
 type outage struct{ since, last time.Time }
 
 const (
-	// longestOutage is how long other hosts wait for one that is out of service.
+	// maxOutage is how long other hosts wait for a host that is out of service.
 	maxOutage = 20 * time.Minute
-	// shortestService is how long a host must be back in service to end its outage. Otherwise a flapping host would
-	// hold up the others forever.
+	// minService is how long a host must be in service again to end its outage. Without it, a host that fails repeatedly
+	// could block the others forever.
 	minService = time.Minute
 )
 
-// noteMembers updates the outages and sets Overdue on members whose outage is too long.
+// noteMembers updates the outages, and sets Overdue on members that have been out of service for too long.
 func (o outOfService) noteMembers(members []rollout.Member, now time.Time) {
 	known := map[string]bool{}
 	for i := range members {
 		m := &members[i]
 		known[m.Name] = true
 		was, seen := o[m.Name]
-		over := !seen || !isYounger(was.last, now, minService)
+		ended := !seen || !isYounger(was.last, now, minService)
 		switch out := m.OutOfService() != ""; {
-		case out && over:
+		case out && ended:
 			o[m.Name] = outage{since: now, last: now}
 		case out:
 			o[m.Name] = outage{since: was.since, last: now}
 			m.Overdue = now.Sub(was.since) >= maxOutage
-		case over:
+		case ended:
 			delete(o, m.Name)
 		}
 	}
 	maps.DeleteFunc(o, func(name string, _ outage) bool { return !known[name] })
 }
 
-// rolloutMembers returns the Machines with a joined host and a Node, except those being deleted.
+// rolloutMembers returns the Machines that have a joined host and a Node, except those that are being deleted.
 func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want desiredSettings) ([]rollout.Member,
 	error) {
 	var all v1alpha1.MachineList
@@ -163,16 +164,16 @@ func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want 
 		}
 	}
 	moving := machine.MovingSets(sets.Items, deployments.Items)
-	of := map[types.UID]*kubeone.Host{}
+	byMachine := map[types.UID]*kubeone.Host{}
 	for i := range hosts.Items {
 		if h := &hosts.Items[i]; h.Status.Claim != nil && h.Status.State == kubeone.HostJoined {
-			of[h.Status.Claim.UID] = h
+			byMachine[h.Status.Claim.UID] = h
 		}
 	}
 	var out []rollout.Member
 	for i := range all.Items {
 		m := &all.Items[i]
-		h := of[m.UID]
+		h := byMachine[m.UID]
 		if h == nil || m.DeletionTimestamp != nil || m.Status.NodeRef == nil {
 			continue
 		}
@@ -185,7 +186,7 @@ func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want 
 	return out, nil
 }
 
-func newMember(m *v1alpha1.Machine, h *kubeone.Host, is hostSettings, want desiredSettings) rollout.Member {
+func newMember(m *v1alpha1.Machine, h *kubeone.Host, current hostSettings, want desiredSettings) rollout.Member {
 	_, paused := m.Annotations[v1alpha1.PausedAnnotation]
 	one := rollout.Member{Name: m.Namespace + "/" + m.Name, Ready: !isNodeNotReady(m), Paused: paused}
 	if s := h.Status.Settings; s != nil {
@@ -196,8 +197,8 @@ func newMember(m *v1alpha1.Machine, h *kubeone.Host, is hostSettings, want desir
 	}
 	one.Changing = !one.Turn && machine.IsUpdating(m)
 	switch {
-	case is.revision != want.revision:
-	case is.differs:
+	case current.revision != want.revision:
+	case current.differs:
 		one.Settings = rollout.SettingsDiffer
 	default:
 		one.Settings = rollout.SettingsCurrent
@@ -205,11 +206,11 @@ func newMember(m *v1alpha1.Machine, h *kubeone.Host, is hostSettings, want desir
 	return one
 }
 
-// Woken delivers Machines to reconcile again because of their settings.
+// Woken delivers the Machines that must be reconciled again because of their settings.
 func (p *Provider) Woken() <-chan event.GenericEvent { return p.settings.woken }
 
-// followSettings wakes all Machines when the record's settings change or their rollout stops or resumes. It also wakes
-// Machines whose turn it is. It returns when the context ends.
+// followSettings wakes all Machines when the settings in the record change, or when their rollout stops or resumes. It
+// also wakes the Machines that have their turn. It returns when the context ends.
 func (p *Provider) followSettings(ctx context.Context) {
 	tick := time.NewTicker(maxTurnsAge)
 	defer tick.Stop()
@@ -242,7 +243,7 @@ func (p *Provider) wakeMachines(ctx context.Context, names []string) {
 	}
 	var all v1alpha1.MachineList
 	if err := p.client.List(ctx, &all); err != nil {
-		return // the cache stops
+		return // the cache is stopping
 	}
 	for i := range all.Items {
 		m := &all.Items[i]
