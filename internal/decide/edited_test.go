@@ -233,7 +233,7 @@ func TestExposedFilesAreSaidOfMembers(t *testing.T) {
 				said = append(said, p.Host+": "+p.What())
 			}
 		}
-		want := []string{cp2 + ": other users than root may read or change /etc/kubernetes/admin.conf (mode 0644)"}
+		want := []string{cp2 + ": users other than root can read or change /etc/kubernetes/admin.conf (mode 0644)"}
 		if diff := cmp.Diff(want, said); diff != "" {
 			t.Error(diff)
 		}

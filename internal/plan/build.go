@@ -145,7 +145,7 @@ func (b *builder) planRoute(d decide.Decision) bool {
 		return b.encryptSecrets(d)
 	case fsm.DisasterRecovery:
 		b.addInstructions(d)
-		b.addBlocked("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")
+		b.addBlocked("etcd has lost quorum: kubeone apply does not recover it; run kubeone recover as listed above")
 		return false
 	case fsm.Error:
 		b.addLaterError(d)

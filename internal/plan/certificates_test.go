@@ -79,7 +79,7 @@ func TestNothingIsRenewedWhileAControlPlaneHostIsNotWell(t *testing.T) {
 		"the API or etcd of the cluster does not answer": func(in *decide.Input) {
 			in.Is.Etcd = observed.Etcd{Reached: observed.No}
 		},
-		"cp-2 is broken: the key of the cluster's CA is missing": func(in *decide.Input) {
+		"cp-2 is broken: the cluster CA key is missing": func(in *decide.Input) {
 			changeHost(*in, "cp-2", func(h *observed.Host) { h.PKI = observed.No })
 		},
 	} {

@@ -146,7 +146,7 @@ func (b *builder) untouchedWarning(w problem.Problem) []string {
 			break // the step waits for it
 		}
 		nodes, _ := w.Parameters["nodes"].([]string)
-		out = append(out, fmt.Sprint(w.Parameters["component"])+" (does not run on "+problem.List(nodes)+")")
+		out = append(out, fmt.Sprint(w.Parameters["component"])+" (not running on "+problem.List(nodes)+")")
 	case problem.FilesExposed:
 		for _, file := range b.world.Is.Hosts[w.Host].Exposed { // in the predicted world: no step closes these
 			out = append(out, b.names[w.Host]+" "+file.String())

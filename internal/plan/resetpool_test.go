@@ -158,7 +158,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 			name: "Machines that could not be read", world: withPool(func(p *observed.Pool) {
 				*p = observed.Pool{Problem: "conversion webhook failed"}
 			}),
-			refused: "cannot tell whether hosts of Machines must be returned first: conversion webhook failed",
+			refused: "cannot tell whether Machine hosts must be returned first: conversion webhook failed",
 		},
 		{
 			name: "Machines that could not be read, abandoned", world: withPool(func(p *observed.Pool) {

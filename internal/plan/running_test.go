@@ -19,11 +19,11 @@ func TestWhatDoesNotRunIsAnException(t *testing.T) {
 		return p.App == "kube-dns" || p.App == "kube-proxy" && p.Node == "w-1"
 	})
 	p, _ := Build(Input{Decide: in})
-	want := []string{"kube-proxy (does not run on w-1)", "cluster DNS (does not run on any Node)"}
+	want := []string{"kube-proxy (not running on w-1)", "cluster DNS (not running on any Node)"}
 	if diff := cmp.Diff(want, p.Exceptions()); diff != "" || !p.Empty() {
 		t.Errorf("(-want +got):\n%s%s", diff, planText(p))
 	}
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "cluster DNS does not run on any Node; ") {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "cluster DNS is not running on any Node; ") {
 		t.Errorf("notes: %q", notes)
 	}
 	in.Is.API.Addons = map[string]string{"flannel": "another", "metrics-server": "addon-2"}

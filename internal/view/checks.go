@@ -164,7 +164,7 @@ func checkComponents(st StatusInput) Check {
 	}
 	var bad []string
 	for _, absent := range decide.NotRunning(st.Want.Network, a) {
-		bad = append(bad, absent.Component+" does not run on "+joinNames(absent.Where(), 5))
+		bad = append(bad, absent.Component+" is not running on "+joinNames(absent.Where(), 5))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
 		c := a.Compared[name]

@@ -28,7 +28,7 @@ func hostFaults() []fault {
 		{"clock wrong", "cp-3", standIn("date", `exec /usr/bin/date -d "+2 minutes" "$@"`), "rm /usr/local/sbin/date",
 			10, []string{"clock is ", " ahead"}}, // the offset includes the time of the host's answer
 		{"too little disk", "worker-1", "mount -t tmpfs -o size=100m lab /var/lib", "umount /var/lib", 10,
-			[]string{"free disk space", "MiB are needed"}},
+			[]string{"MiB of disk space is free", "MiB is required"}},
 		{"too little memory", "cp-1", coverFile("/proc/meminfo", "MemTotal: 512000 kB"), uncoverFile("/proc/meminfo"), 10,
 			[]string{"500 MiB of memory"}},
 		{"unsupported system", "cp-2", coverFile("/etc/os-release", "ID=plan9"), uncoverFile("/etc/os-release"), 10,

@@ -103,13 +103,13 @@ func (p *pool) claimNames() {
 		before := p.readIdentities(name)
 		p.breakHost(liar, "hostname "+name+" && rm -f /etc/kubernetes/kubelet.conf /var/lib/kubelet/pki/*")
 		p.breakHost(other, "systemctl stop kubelet")
-		plan := p.runCommand(2, []string{"plan", "-m", manifest}, "calls itself \""+name+"\", which is")
+		plan := p.runCommand(2, []string{"plan", "-m", manifest}, "reports the name \""+name+"\", which is")
 		for line := range strings.Lines(plan.Stdout) {
 			if strings.HasPrefix(line, name+" ") || strings.HasPrefix(line, name+":") {
 				p.Errorf("the plan calls a host by a claimed name: %s", line)
 			}
 		}
-		p.runCommand(10, []string{"apply", "-y", "-m", manifest}, "calls itself \""+name+"\", which is", liar.Address)
+		p.runCommand(10, []string{"apply", "-y", "-m", manifest}, "reports the name \""+name+"\", which is", liar.Address)
 		p.checkEqual("who is "+name, before, p.readIdentities(name))
 		if _, err := other.Exec(p.Context(), "systemctl is-active kubelet"); err != nil {
 			p.Errorf("as %s: the kubelet of worker-2 does not run: %v", name, err)

@@ -16,11 +16,11 @@ func dnsDown(s *scenario) {
 	s.runKubectl("-n", "kube-system", "delete", "pods", "-l", "k8s-app=kube-dns")
 	says := []string{
 		"cluster DNS: not in the desired state yet; checking again for up to 60 s",
-		"No changes. The cluster matches the manifest, except for: cluster DNS (does not run on any Node).",
+		"No changes. The cluster matches the manifest, except for: cluster DNS (not running on any Node).",
 	}
 	s.runCommand(4, []string{"plan"}, says...)
 	s.runCommand(4, []string{"apply", "-y"}, says...)
-	s.runCommand(3, []string{"status"}, "cluster DNS does not run on any Node")
+	s.runCommand(3, []string{"status"}, "cluster DNS is not running on any Node")
 	s.runKubectl(append([]string{"uncordon"}, nodes...)...)
 	s.runCommand(0, []string{"apply", "-y"}, "No changes. The cluster matches the manifest.")
 	if r := s.Run(s.Context(), "status"); r.Status != 0 {

@@ -97,7 +97,7 @@ func otherCNIOfMember(s *scenario) {
 	s.nothingToDo()
 	s.breakHost(worker, "mv /etc/cni/net.d/99-later.conflist /etc/cni/net.d/00-first.conflist")
 	s.runCommand(0, []string{"plan"},
-		"CNI configuration comes before the network plugin's 10-flannel.conflist: 00-first.conflist")
+		"other CNI configuration takes precedence over the network plugin's 10-flannel.conflist: 00-first.conflist")
 	s.breakHost(worker, "rm /etc/cni/net.d/00-first.conflist")
 	s.nothingToDo()
 }

@@ -45,7 +45,7 @@ func liveObjects(s *scenario) {
 		}
 		return err
 	})
-	s.runCommand(3, []string{"status"}, append(says, "flannel does not run on", "kube-proxy does not run on",
+	s.runCommand(3, []string{"status"}, append(says, "flannel is not running on", "kube-proxy is not running on",
 		"cluster DNS does not run")...)
 	s.runCommand(2, []string{"plan"}, says...)
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
@@ -155,7 +155,7 @@ func editedFiles(s *scenario) {
 	s.awaitHealthy()
 	s.runCommand(0, []string{"status"}, "cp-2: changed outside kubeone: "+setIDs)
 	s.runCommand(4, []string{"plan"}, "No changes. The cluster matches the manifest, except for: cp-2 "+pod+" (edited)")
-	stops := "an upgrade would lose changes made by hand to static pods, cp-2: " + setIDs
+	stops := "an upgrade would overwrite manual changes to static pods: cp-2: " + setIDs
 	s.runCommand(10, []string{"plan", "--force-upgrade"}, stops, "--discard-edits")
 	s.runCommand(10, []string{"upgrade", "--force", "-y"}, stops)
 	s.checkEqual("the containers that run", containers, s.listContainers())

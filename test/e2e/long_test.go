@@ -204,7 +204,7 @@ func TestOnlyControlPlane(t *testing.T) {
 			})))
 			s.runCommand(16, []string{"apply", "-y"}, "this host's API server in version "+newest,
 				"kube-apiserver says: Error: unknown flag: --no-such-flag")
-			s.runCommand(2, []string{"plan"}, "its upgrade to "+newest+" has begun, and no API server answers")
+			s.runCommand(2, []string{"plan"}, "its upgrade to "+newest+" has started, but no API server answers")
 		}},
 		part{"with the flag gone from the manifest, it comes to its end", func(s *scenario) {
 			s.must(s.WriteManifest(editFields(func(all map[string]any) {
@@ -226,7 +226,7 @@ func TestOnlyControlPlane(t *testing.T) {
 			})))
 			s.runCommand(16, []string{"apply", "-y", "--force-upgrade"}, "the kubelet ended",
 				"correct what it says, in the manifest or on the host, and apply again", "invalid Node Allocatable configuration")
-			s.runCommand(2, []string{"plan"}, "a change of this host has begun, and its kubelet is not running",
+			s.runCommand(2, []string{"plan"}, "a change to this host has started, but its kubelet is not running",
 				"regenerate kubelet-settings")
 		}},
 		part{"with the settings corrected, it comes to its end", func(s *scenario) {

@@ -59,7 +59,7 @@ func twoOfThreeDestroyed(s *scenario) {
 	for _, name := range []string{"cp-2", "cp-3"} {
 		s.must(s.Lab.Host(name).Kill(s.Context()))
 	}
-	s.runCommand(11, []string{"apply", "-y"}, "etcd has lost its quorum",
+	s.runCommand(11, []string{"apply", "-y"}, "etcd has lost quorum",
 		"kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3")
 	s.runCommand(15, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2", "-y"},
 		"--confirm-destroyed cp-3")

@@ -66,13 +66,13 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 		{"a manifest gone in the middle of an upgrade", func(h *host) {
 			h.Manifests, h.APIServer, h.Kubelet.Version = h.Manifests[:1], observed.Unknown, "1.35.4"
 		}, nil, Unready, "ComponentUnknown(component=API server)"},
-		{"its upgrade has begun, and no API server answers", func(h *host) {
+		{"its upgrade has started, but no API server answers", func(h *host) {
 			h.APIServer, h.Upgrading = observed.No, decidetest.Version
 		}, func(s *HostContext) { s.API, s.Node = observed.No, nil }, Regenerable, "UpgradeStuck(version=1.36.3)"},
 		{"its upgrade has begun, and another API server answers", func(h *host) {
 			h.APIServer, h.Upgrading = observed.No, decidetest.Version
 		}, nil, Broken, "ComponentUnhealthy(component=API server)"},
-		{"its upgrade to another version has begun, and no API server answers", func(h *host) {
+		{"its upgrade to another version has started, but no API server answers", func(h *host) {
 			h.APIServer, h.Upgrading = observed.No, "1.36.2"
 		}, func(s *HostContext) { s.API, s.Node = observed.No, nil }, Broken,
 			"ComponentUnhealthy(component=API server)"},

@@ -14,7 +14,7 @@ const (
 	Repair           Route = "repair"
 	MoveEndpoint     Route = "move-endpoint"     // the API is not yet at the manifest's endpoint
 	Instruct         Route = "instruct"          // the operator must act; Also lists what can be done before
-	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
+	DisasterRecovery Route = "disaster-recovery" // etcd has lost quorum
 	// another version, of the cluster or of some workers, or a forced roll-out
 	Upgrade     Route = "upgrade"
 	Reconfigure Route = "reconfigure" // the configuration of hosts differs from the manifest

@@ -170,7 +170,7 @@ func (c Claim) Check() error {
 	case c.Node == "":
 		return errors.New("the host has no name")
 	case c.Holder != "":
-		return fmt.Errorf("the host calls itself %q, which is %s", c.Node, c.Holder)
+		return fmt.Errorf("the host reports the name %q, which is %s", c.Node, c.Holder)
 	}
 	return nil
 }

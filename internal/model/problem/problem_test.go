@@ -223,7 +223,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 	if Takes(HostEmpty, "port") || !Takes(PortTaken, "port") {
 		t.Error("what a code takes")
 	}
-	if got := (Problem{Code: HostFenced}).What(); got != "fenced by a recovery of the cluster (run unknown)" {
+	if got := (Problem{Code: HostFenced}).What(); got != "fenced by a cluster recovery (run unknown)" {
 		t.Errorf("missing value: %q", got)
 	}
 }

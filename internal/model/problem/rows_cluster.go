@@ -4,7 +4,7 @@ var clusterRows = []row{
 	{
 		code: ControlPlaneMissing, class: ClassConfig,
 		what: "the manifest has no control-plane host",
-		do:   "add one, or better three, to controlPlane.hosts",
+		do:   "add one, or preferably three, to controlPlane.hosts",
 	},
 	{
 		code: VersionInvalid, class: ClassConfig,
@@ -14,11 +14,11 @@ var clusterRows = []row{
 	{
 		code: LimitUnknown, class: ClassConfig,
 		what: `the limit names "{name}", which is not in the manifest`,
-		do:   "name a host of the manifest",
+		do:   "name a host in the manifest",
 	},
 	{
 		code: LeaderOutsideLimit, class: ClassConfig,
-		what: "a new cluster begins on this host, and it is outside the limit",
+		what: "a new cluster starts on this host, but the host is outside the limit",
 		do:   "add the host to the limit",
 	},
 	{
@@ -29,58 +29,57 @@ var clusterRows = []row{
 	{
 		code: StepRunning, class: ClassRuntime,
 		what: `step "{step}" of run {run} is still running`,
-		do:   "wait: kubeone does nothing else on the host until the step has ended",
+		do:   "wait until the step has ended; kubeone does nothing else on the host before that",
 	},
 	{
 		code: ClusterCAConflict, class: ClassConfig,
-		meaning: "Control-plane hosts hold different CAs for one cluster name.",
-		what:    `control-plane hosts disagree about the CA of cluster "{cluster}": {cas}`,
-		do: "two clusters have this name, or one was created twice: give each its own manifest and name, " +
-			"or reset the wrong hosts",
+		what: `control-plane hosts hold different CAs for cluster "{cluster}": {cas}`,
+		do: "two clusters have this name, or one was created twice: give each its own manifest and name, or " +
+			"reset the hosts that do not belong to it",
 	},
 	{
 		code: ClusterCAChanged, class: ClassConfig,
-		meaning: "A control-plane host holds another CA than this machine has on record.",
-		what:    "its CA is {ca}, but this machine knows the cluster by {known}",
+		meaning: "The CA on a control-plane host is not the one that this machine has on record.",
+		what:    "its CA is {ca}, but this machine has {known} on record for the cluster",
 		do: "if the cluster was recreated elsewhere, remove the file ca from its state directory, or pass " +
 			"the new CA certificate with --ca-file; otherwise another machine is impersonating the cluster",
 	},
 	{
 		code: EndpointChanged, class: ClassConfig,
 		meaning: "The manifest changes the API endpoint, and the cluster cannot move there now.",
-		what:    "the cluster's API endpoint is {endpoint}, but the manifest has {wanted}: {problem}",
-		do: "fix that, and apply without a limit; or set apiEndpoint in the manifest back to {endpoint} " +
+		what:    "the cluster API endpoint is {endpoint}, but the manifest sets {wanted}: {problem}",
+		do: "fix this and apply without a limit; or set apiEndpoint in the manifest back to {endpoint} " +
 			"(without apiEndpoint, the first control-plane host is the endpoint)",
 	},
 	{
 		code: EndpointIsHost, class: ClassConfig,
 		meaning: "The endpoint of a new cluster is one of several control-plane hosts.",
-		what: "the API endpoint {endpoint} is this host: when it stops, kubelets lose the API, and it cannot " +
-			"be removed from the cluster",
+		what: "the API endpoint {endpoint} is this host: when the host stops, kubelets lose the API, and the " +
+			"host cannot be removed from the cluster",
 		do: "set apiEndpoint.host to the name or address of a load balancer now; a later change restarts " +
 			"every kubelet",
 	},
 	{
 		code: NamesInUse, class: ClassConfig,
 		meaning: "API names cannot be dropped, because clients may still use them.",
-		what:    "the API servers' certificates keep their old names because of {name}: {problem}",
-		do:      "fix that, or remove the host from the cluster; old names do no harm",
+		what:    "the API server certificates keep their old names because of {name}: {problem}",
+		do:      "fix this, or remove the host from the cluster; old names are harmless",
 	},
 	{
 		code: NamesFormer, class: ClassConfig,
-		meaning: "An API server's certificate has names that neither the manifest nor kubeadm asks for.",
-		what:    "its API server's certificate still has {names}",
-		do:      "when no client uses them, run kubeone apply --drop-old-names",
+		meaning: "An API server certificate contains names that neither the manifest nor kubeadm requires.",
+		what:    "its API server certificate still contains {names}",
+		do:      "once no client uses them, run kubeone apply --drop-old-names",
 	},
 	{
 		code: NetworkImmutable, class: ClassConfig,
-		what: "podSubnet, serviceSubnet or serviceDomainName in the manifest's clusterNetwork differ from " +
-			"those of the cluster, and they cannot be changed",
+		what: "podSubnet, serviceSubnet or serviceDomainName under clusterNetwork in the manifest differs from " +
+			"the value in the cluster, which cannot be changed",
 		do: "restore the old values; the ConfigMap kube-system/kubeone holds the last applied manifest",
 	},
 	{
 		code: NetworkPluginChanged, class: ClassConfig,
-		what: `the cluster runs the network plugin {deployed}, but the manifest has "{wanted}"`,
+		what: `the cluster runs the network plugin {deployed}, but the manifest sets "{wanted}"`,
 		do: "set clusterNetwork.cni to {deployed}; or to external, once another plugin has replaced it in " +
 			"the whole cluster",
 	},
@@ -93,7 +92,7 @@ var clusterRows = []row{
 		code: MachineIDDuplicate, class: ClassRuntime,
 		meaning: "Hosts share a machine ID, as copies of one disk image do.",
 		what:    "{hosts} have the same machine ID, {machineID}",
-		do:      "make new IDs with systemd-machine-id-setup: networks may confuse the hosts",
+		do:      "generate new IDs with systemd-machine-id-setup; otherwise, networks may confuse the hosts",
 	},
 	{
 		code: ClusterStateUnknown, class: ClassConfig,
@@ -108,44 +107,44 @@ var clusterRows = []row{
 	},
 	{
 		code: RecordUnreadable, class: ClassKube,
-		meaning: "A key of the cluster's record is malformed. kubeone treats it as missing.",
-		what:    "cannot read the key {key} of the ConfigMap kube-system/kubeone: {problem}",
-		do: "run kubeone apply to write it again (the key nodes only once every host answers); find out " +
-			"what else writes to that ConfigMap",
+		meaning: "A key in the cluster record is malformed. kubeone treats it as missing.",
+		what:    "cannot read the key {key} in the ConfigMap kube-system/kubeone: {problem}",
+		do: "run kubeone apply to write it again (the key nodes is written only when every host answers); " +
+			"find out what else writes to that ConfigMap",
 	},
 	{
 		code: NodeOwnerUnknown, class: ClassKube,
-		meaning: "A host is to join under the name of an existing Node, which may belong to a host that does " +
-			"not answer. The record that would tell is unreadable.",
-		what: "the Node {node} may belong to {hosts}, which does not answer, so this host does not join " +
-			"under that name: the key nodes of the ConfigMap kube-system/kubeone cannot be read",
+		meaning: "A host would join under the name of an existing Node, but that Node may belong to a host that " +
+			"does not answer. The record of which Node belongs to which host is unreadable.",
+		what: "the Node {node} may belong to {hosts}, which does not answer, so this host does not join under " +
+			"that name: the key nodes in the ConfigMap kube-system/kubeone cannot be read",
 		do: "bring {hosts} back, or remove it from the manifest, and apply again",
 	},
 	{
 		code: AddonsUnreadable, class: ClassKube,
-		meaning: "The cluster's list of addons is malformed.",
-		what: "cannot read the key addons of the ConfigMap kube-system/kubeone, so no addon is applied or " +
+		meaning: "The list of addons in the cluster is malformed.",
+		what: "cannot read the key addons in the ConfigMap kube-system/kubeone, so no addon is applied or " +
 			"removed: {problem}",
-		do: "if the manifest's network plugin is the one that runs, remove the key with kubectl -n " +
-			"kube-system edit configmap kubeone; then kubeone apply applies all addons again",
+		do: "if the network plugin in the manifest is the one that is running, remove the key with kubectl " +
+			"-n kube-system edit configmap kubeone, then run kubeone apply: it applies all addons again",
 	},
 	{
 		code: ComponentNotRunning, class: ClassKube,
-		meaning: "The network plugin, kube-proxy or cluster DNS has no ready pod where it needs one.",
-		what:    "{component} does not run on {nodes}",
+		meaning: "The network plugin, kube-proxy or cluster DNS has no ready pod on a node that needs one.",
+		what:    "{component} is not running on {nodes}",
 		do:      "run kubectl describe pod on its pods",
 	},
 	{
 		code: FilesEdited, class: ClassRuntime,
 		meaning: "Files that kubeone wrote were changed or deleted.",
 		what:    "changed outside kubeone: {files}",
-		do: "run kubeone apply to restore them, or kubeone upgrade --force to regenerate files without a " +
+		do: "run kubeone apply to restore them, or kubeone upgrade --force to regenerate files that have no " +
 			"copy on the host; put intended changes into the manifest",
 	},
 	{
 		code: FilesExposed, class: ClassRuntime,
-		meaning: "Files that hold keys have another mode or owner than kubeone gave them.",
-		what:    "other users than root may read or change {files}",
+		meaning: "The mode or owner of files that hold keys is not what kubeone set.",
+		what:    "users other than root can read or change {files}",
 		do: "run kubeone apply to restrict them to root, without a restart; rotate the keys if others may " +
 			"have read them",
 	},
@@ -153,39 +152,40 @@ var clusterRows = []row{
 		code: StaticPodsEdited, class: ClassRuntime,
 		meaning: "Static-pod manifests on a control-plane host were changed or deleted.",
 		what:    "changed outside kubeone: {files}",
-		do: "put the changes you need into controlPlaneComponents of the manifest; until then the files " +
-			"stay as they are and the host is not upgraded",
+		do: "put the changes you need into controlPlaneComponents in the manifest; until then the files stay " +
+			"as they are and the host is not upgraded",
 	},
 	{
 		code: EditsInTheWay, class: ClassRuntime,
-		what: "an upgrade would lose changes made by hand to static pods, {files}",
-		do: "undo them on the hosts; or keep them, flags in controlPlaneComponents of the manifest and the " +
-			"rest as kubeadm patches in /etc/kubeone/patches on the host, and upgrade with --discard-edits",
+		what: "an upgrade would overwrite manual changes to static pods: {files}",
+		do: "undo them on the hosts; or move flags to controlPlaneComponents in the manifest and other " +
+			"changes to kubeadm patches in /etc/kubeone/patches on the host, then upgrade with --discard-edits",
 	},
 	{
 		code: GuardMissing, class: ClassRuntime,
-		meaning: "The guard needs these tools to check, after the host was away, whether the cluster was " +
-			"recovered without it.",
+		meaning: "The guard needs these tools to check whether the cluster was recovered while the host was " +
+			"offline.",
 		what: "the guard cannot run without {tools}",
-		do:   "install them: the next step on the host sets up the guard",
+		do:   "install them; the next step on the host sets up the guard",
 	},
 	{
 		code: PodsOutsideNetwork, class: ClassKube,
 		meaning: "Pods got their addresses from a CNI configuration other than the network plugin's.",
 		what:    "pods have addresses outside the pod network, {subnets}: {pods}",
-		do: "on their hosts, move files of other plugins out of /etc/cni/net.d, then delete the pods: " +
-			"their replacements get addresses of the pod network",
+		do: "on their hosts, move files of other plugins out of /etc/cni/net.d, then delete the pods: their " +
+			"replacements get addresses in the pod network",
 	},
 	{
 		code: ForeignCNIFirst, class: ClassRuntime,
 		meaning: "Another CNI configuration sorts before the network plugin's, so new pods use it.",
-		what:    "CNI configuration comes before the network plugin's {own}: {files} in /etc/cni/net.d",
-		do: "keep it if a plugin you deployed beside {own} writes it; otherwise move it elsewhere, and " +
-			"delete the host's pods outside the pod network",
+		what: "other CNI configuration takes precedence over the network plugin's {own}: {files} in " +
+			"/etc/cni/net.d",
+		do: "keep it if a plugin you deployed in addition to {own} writes it; otherwise move it elsewhere, " +
+			"and delete the host's pods outside the pod network",
 	},
 	{
 		code: HealthPortTaken, class: ClassRuntime,
-		meaning: "kubeone does not believe this process and treats the component as unhealthy.",
+		meaning: "kubeone does not trust this process and treats the component as unhealthy.",
 		what:    "a process of a user other than root listens on a component's health port: {ports}",
 		do: "identify the process (ss -ltnep on the host), stop it, and examine the host: it may be " +
 			"compromised",
@@ -193,37 +193,38 @@ var clusterRows = []row{
 	{
 		code: CertificatesEnding, class: ClassRuntime,
 		what: "certificates expire within 30 days: {certificates}",
-		do: "run kubeone apply to renew those of the control plane; a running kubelet renews its own; CAs " +
-			"are not renewed; see kubeone certificates status",
+		do: "run kubeone apply to renew the control plane certificates; a running kubelet renews its own; " +
+			"CAs are not renewed; see kubeone certificates status",
 	},
 	{
 		code: EncryptionForeign, class: ClassConfig,
 		meaning: "The manifest asks for encryption at rest, but the API server uses another encryption " +
 			"configuration.",
-		what: "the API server encrypts with {file}, which is not kubeone's, and the manifest sets " +
-			"features.encryptionProviders",
+		what: "the manifest sets features.encryptionProviders, but the API server encrypts with {file}, which " +
+			"kubeone does not manage",
 		do: "remove features.encryptionProviders from the manifest and keep your own flag; or store " +
 			"Secrets unencrypted first, as described at kubernetes.io, and remove the flag",
 	},
 	{
 		code: EncryptionKeysDiffer, class: ClassRuntime,
-		meaning: "Two control-plane hosts have different keys of one name and cannot read each other's Secrets.",
-		what:    "its encryption key {key} differs from that of {other}",
+		meaning: "Two control-plane hosts have different keys with the same name and cannot read each other's " +
+			"Secrets.",
+		what: "its encryption key {key} differs from the one on {other}",
 		do: "find out who changed /etc/kubernetes/encryption there, and restore it from a backup; kubeone " +
 			"changes nothing while the keys differ",
 	},
 	{
 		code: EncryptionWaits, class: ClassConfig,
-		meaning: "A change of encryption at rest waits, because a control-plane host outside the manifest would " +
-			"not get the keys.",
-		what: "encryption at rest does not change: control-plane host {name} is not in the manifest, would " +
-			"not get the keys, and could not read Secrets",
+		meaning: "A change to encryption at rest is delayed, because a control-plane host outside the manifest " +
+			"would not get the keys.",
+		what: "the change to encryption at rest is delayed: control-plane host {name} is not in the manifest, " +
+			"would not get the keys, and could not read Secrets",
 		do: "put the host back into the manifest, or remove it from the cluster with kubeone node remove",
 	},
 	{
 		code: RotationBegun, class: ClassConfig,
-		meaning: "Control-plane hosts trust several keys of an authority, or not the same ones. The cluster " +
-			"works, and hosts can join.",
+		meaning: "Control-plane hosts trust several keys for one authority, or different keys. The cluster works, " +
+			"and hosts can join.",
 		what: "the rotation of {authorities} is unfinished",
 		do:   "run kubeone certificates rotate-ca --resume",
 	},

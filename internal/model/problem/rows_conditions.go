@@ -48,14 +48,14 @@ var conditionsRows = []row{
 	},
 	{
 		code: HostUnwritable, class: ClassRuntime,
-		meaning: "kubeone cannot write on the worker, so it cannot lock it.",
+		meaning: "kubeone cannot write to the disk of the worker, so it cannot lock the worker.",
 		what:    "cannot be locked, so it is left alone: {error} (/var/lib/kubeone)",
 		do:      "free space there, or repair the disk",
 	},
 	{
 		code: ControlPlaneClaimed, class: ClassConfig,
-		what: "is a worker in the manifest, but has a control plane's marker, manifests or etcd data that " +
-			"etcd and the API do not know; it is left alone",
+		what: "is a worker in the manifest, but holds a control-plane marker, static-pod manifests or etcd " +
+			"data unknown to etcd and the API; kubeone leaves it alone",
 		do: "find out where they came from; kubeone node replace resets the host, keeps its etcd data, and " +
 			"joins it again",
 	},
@@ -69,23 +69,23 @@ var conditionsRows = []row{
 	{
 		code: ForeignCA, class: ClassConfig,
 		meaning: "The host's marker names this cluster, but another CA signed its files.",
-		what:    `has {items} of another CA ({ca}) than cluster "{cluster}" ({wanted})`,
-		do: "use the manifest the host belongs to; or, if its data may be lost, run kubeone reset --host " +
+		what:    `has {items} from another CA ({ca}) than that of cluster "{cluster}" ({wanted})`,
+		do: "use the manifest the host belongs to; or, if you do not need its data, run kubeone reset --host " +
 			"{host}",
 	},
 	{
 		code: ForeignCAWithoutMarker, class: ClassConfig,
 		meaning: "Another CA signed the host's files, and the host has no marker.",
-		what:    `has {items} of another CA ({ca}) than cluster "{cluster}" ({wanted})`,
-		do: "use the manifest the host belongs to; or, if /etc/kubernetes and /var/lib/etcd there may be " +
-			"lost, run kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet",
+		what:    `has {items} from another CA ({ca}) than that of cluster "{cluster}" ({wanted})`,
+		do: "use the manifest the host belongs to; or, if you do not need /etc/kubernetes and /var/lib/etcd " +
+			"there, run kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet",
 	},
 	{
 		code: ForeignData, class: ClassConfig,
 		meaning: "The host holds Kubernetes data without a marker.",
 		what:    "has {items} of unknown origin",
-		do: "use the manifest the host belongs to; or, if /etc/kubernetes and /var/lib/etcd there may be " +
-			"lost, run kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet",
+		do: "use the manifest the host belongs to; or, if you do not need /etc/kubernetes and /var/lib/etcd " +
+			"there, run kubeadm reset -f; rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet",
 	},
 	{
 		code: HostEmpty, class: ClassRuntime,
@@ -94,12 +94,12 @@ var conditionsRows = []row{
 	},
 	{
 		code: InstallationBegun, class: ClassRuntime,
-		what: "installation has begun; no Kubernetes data yet",
+		what: "installation has started, but there is no Kubernetes data yet",
 		do:   "run kubeone apply: it resumes the installation",
 	},
 	{
 		code: InstallationIncomplete, class: ClassRuntime,
-		what: "installation is incomplete; has {items}",
+		what: "installation is incomplete: found only {items}",
 		do:   "run kubeone apply: it resumes the installation",
 	},
 	{
@@ -116,12 +116,12 @@ var conditionsRows = []row{
 	{
 		code: HostFenced, class: ClassRuntime,
 		meaning: "A recovery stopped etcd and the API server on the host.",
-		what:    "fenced by a recovery of the cluster (run {run})",
+		what:    "fenced by a cluster recovery (run {run})",
 		do:      "let the recovery finish; then run kubeone apply, which joins the host again",
 	},
 	{
 		code: MemberDataMissing, class: ClassRuntime,
-		meaning: "The marker names the host a member, but all member data is missing.",
+		meaning: "The marker says that the host is a member, but all member data is missing.",
 		what:    "was a member, but its kubelet.conf, PKI and etcd data are missing",
 		do:      "find out who emptied the host; then run kubeone node replace",
 	},
@@ -153,18 +153,18 @@ var conditionsRows = []row{
 	},
 	{
 		code: UpgradeStuck, class: ClassRuntime,
-		meaning: "An upgrade of a control-plane host cannot resume. The API server's new settings may be wrong, " +
+		meaning: "An upgrade of a control-plane host cannot resume. The new API server settings may be wrong, " +
 			"such as a flag.",
-		what: "its upgrade to {version} has begun, and no API server answers",
-		do: "correct the API server's settings in the manifest, then run kubeone apply: it rewrites the " +
+		what: "its upgrade to {version} has started, but no API server answers",
+		do: "correct the API server settings in the manifest, then run kubeone apply: it rewrites the " +
 			"static-pod manifest and resumes the upgrade",
 	},
 	{
 		code: SettingsStuck, class: ClassRuntime,
-		meaning: "An upgrade or a change of settings has begun on a control-plane host. The kubelet's new " +
-			"settings may be wrong.",
-		what: "a change of this host has begun, and its kubelet is not running",
-		do: "correct the kubelet's settings in the manifest, then run kubeone apply: it rewrites them and " +
+		meaning: "An upgrade or a settings change has started on a control-plane host. The new kubelet settings " +
+			"may be wrong.",
+		what: "a change to this host has started, but its kubelet is not running",
+		do: "correct the kubelet settings in the manifest, then run kubeone apply: it rewrites them and " +
 			"resumes",
 	},
 	{
@@ -177,13 +177,13 @@ var conditionsRows = []row{
 	{
 		code: EtcdDataMissing, class: ClassEtcd,
 		what: "its etcd data is missing",
-		do:   "run kubeone apply: it joins the host again if the other members keep the quorum",
+		do:   "run kubeone apply: it joins the host again if the other members keep quorum",
 	},
 	{
 		code: EtcdDataUnusable, class: ClassEtcd,
-		what: "its etcd cannot use its data ({error})",
+		what: "its etcd member cannot use its data ({error})",
 		do: "run kubeone apply: it moves the data aside and joins the host again if the other members keep " +
-			"the quorum",
+			"quorum",
 	},
 	{
 		code: ContainerdStopped, class: ClassRuntime,
@@ -203,12 +203,12 @@ var conditionsRows = []row{
 	{
 		code: ComponentUnhealthy, class: ClassRuntime,
 		what: "{component} fails its health check",
-		do:   "read the component's log on the host with crictl logs",
+		do:   "read the component log on the host with crictl logs",
 	},
 	{
 		code: ComponentUnknown, class: ClassRuntime,
 		what: "health of {component} is unknown",
-		do:   "read the kubelet's log on the host: journalctl -u kubelet",
+		do:   "read the kubelet log on the host: journalctl -u kubelet",
 	},
 	{
 		code: CAExpired, class: ClassRuntime,
@@ -221,15 +221,15 @@ var conditionsRows = []row{
 			"them, and kubeone does not start it.",
 		what: "the keys that encrypt Secrets are missing: /etc/kubernetes/encryption/{digest}.yaml does not " +
 			"exist or was changed",
-		do: "kubeone apply copies them from another control-plane host. If no host has them and another " +
-			"API server runs without --encryption-provider-config, nothing is encrypted yet: remove that flag " +
-			"from /etc/kubernetes/manifests/kube-apiserver.yaml here. Otherwise restore the file, mode 0600, " +
-			"from a backup newer than the last change of keys: age -d -i KEY BACKUP | tar -xO encryption.yaml. " +
-			"If etcd has also lost its quorum, kubeone recover --from BACKUP restores them",
+		do: "kubeone apply copies them from another control-plane host. If no host has them and another API " +
+			"server runs without --encryption-provider-config, nothing is encrypted yet: remove that flag from " +
+			"/etc/kubernetes/manifests/kube-apiserver.yaml on this host. Otherwise restore the file, mode 0600, " +
+			"from a backup taken after the last key change: age -d -i KEY BACKUP | tar -xO encryption.yaml. If etcd " +
+			"has also lost quorum, kubeone recover --from BACKUP restores them",
 	},
 	{
 		code: CAKeyMissing, class: ClassRuntime,
-		what: "the key of the cluster's CA is missing",
+		what: "the cluster CA key is missing",
 		do:   "copy /etc/kubernetes/pki/ca.key from another control-plane host, or from a backup",
 	},
 	{
@@ -241,7 +241,7 @@ var conditionsRows = []row{
 	{
 		code: EtcdMemberDown, class: ClassEtcd,
 		what: "its etcd member does not answer",
-		do:   "read the log of etcd on the host with crictl logs",
+		do:   "read the etcd log on the host with crictl logs",
 	},
 	{
 		code: EtcdMemberUnknown, class: ClassEtcd,
@@ -256,12 +256,12 @@ var conditionsRows = []row{
 	{
 		code: NodeMissing, class: ClassKube,
 		what: "has no Node object in the cluster",
-		do:   "read the kubelet's log on the host: journalctl -u kubelet",
+		do:   "read the kubelet log on the host: journalctl -u kubelet",
 	},
 	{
 		code: NodeUnknown, class: ClassKube,
 		what: "state of its Node is unknown: the API does not answer",
-		do:   "bring the API back first",
+		do:   "restore the API first",
 	},
 	{
 		code: NodeNotReady, class: ClassKube,
@@ -271,7 +271,7 @@ var conditionsRows = []row{
 	{
 		code: NodeStatusUnknown, class: ClassKube,
 		what: "state of its Node is unknown: the kubelet stopped reporting",
-		do:   "read the kubelet's log on the host: journalctl -u kubelet",
+		do:   "read the kubelet log on the host: journalctl -u kubelet",
 	},
 	{
 		code: NetworkPluginPending, class: ClassKube,

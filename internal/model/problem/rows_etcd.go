@@ -3,7 +3,7 @@ package problem
 var etcdRows = []row{
 	{
 		code: OrphanMember, class: ClassEtcd,
-		what: "etcd member {member} is {state} and has no host in the manifest",
+		what: "etcd member {member} is {state} and its host is not in the manifest",
 		do:   "put its host back into the manifest; kubeone node remove then removes it safely",
 	},
 	{
@@ -14,25 +14,25 @@ var etcdRows = []row{
 	},
 	{
 		code: EtcdMembersUnknown, class: ClassEtcd,
-		what: "etcd's members are unknown: {error}",
-		do:   "read the logs of etcd and kube-apiserver on a control-plane host",
+		what: "the etcd members are unknown: {error}",
+		do:   "read the etcd and kube-apiserver logs on a control-plane host",
 	},
 	{
 		code: EtcdQuorumLost, class: ClassEtcd,
 		meaning: "Too few voters are left for a majority, so the cluster is read-only.",
-		what:    "etcd has lost its quorum: {healthy} of {voters} voters healthy, quorum {quorum}",
+		what:    "etcd has lost quorum: {healthy} of {voters} voters are healthy, and the quorum is {quorum}",
 		do:      "bring hosts back; only if that is impossible, run kubeone recover",
 	},
 	{
 		code: ServedElsewhere, class: ClassEtcd,
-		meaning: "Other hosts have etcd's quorum and serve the cluster.",
-		what:    "an API server is ready at {endpoint}, but it is none of the control-plane hosts that answered",
+		meaning: "Other hosts have etcd quorum and serve the cluster.",
+		what:    "an API server is ready at {endpoint}, but not on any control-plane host that answered",
 		do: "restore the connection to the hosts that serve, or put them into the manifest; a recovery or " +
 			"an installation would create a second cluster",
 	},
 	{
 		code: EtcdWithoutMembers, class: ClassEtcd,
-		what: "etcd has lost its quorum: no control-plane host holds an etcd member",
+		what: "etcd has lost quorum: no control-plane host holds an etcd member",
 		do:   "restore a backup with kubeone recover",
 	},
 	{
@@ -42,7 +42,7 @@ var etcdRows = []row{
 	},
 	{
 		code: SuccessorNeeded, class: ClassRuntime,
-		what: "has left the cluster and needs a successor",
-		do:   "make a new machine in its place",
+		what: "has left the cluster and needs a replacement",
+		do:   "create a new machine to replace it",
 	},
 }

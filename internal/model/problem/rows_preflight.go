@@ -8,8 +8,8 @@ var preflightRows = []row{
 	},
 	{
 		code: ToolsMissing, class: ClassRuntime,
-		what: `commands are missing, and kubeone knows no package manager of "{os}" to install them: {tools}`,
-		do:   "install them by hand",
+		what: `commands are missing, and kubeone knows no package manager for "{os}" to install them: {tools}`,
+		do:   "install them manually",
 	},
 	{
 		code: KernelTooOld, class: ClassRuntime,
@@ -18,27 +18,27 @@ var preflightRows = []row{
 	},
 	{
 		code: MemoryTooSmall, class: ClassRuntime,
-		what: "{have} MiB of memory, {need} MiB are needed",
+		what: "the host has only {have} MiB of memory; {need} MiB is required",
 		do:   "give the host more memory",
 	},
 	{
 		code: DiskTooSmall, class: ClassRuntime,
-		what: "{have} MiB of free disk space below /var/lib, {need} MiB are needed",
+		what: "only {have} MiB of disk space is free in /var/lib; {need} MiB is required",
 		do:   "free space there, or give the host a larger disk",
 	},
 	{
 		code: CPUsTooFew, class: ClassRuntime,
-		what: "too few CPUs: {have}, a control-plane host should have {need}",
+		what: "too few CPUs: {have}; a control-plane host should have at least {need}",
 		do:   "give the host more CPUs",
 	},
 	{
 		code: ClockAhead, class: ClassRuntime,
-		what: "clock is {skew} ahead of this machine's, {limit} are allowed",
+		what: "clock is {skew} ahead of this machine's clock; at most {limit} is allowed",
 		do:   "set both clocks, and keep them in sync with chrony or systemd-timesyncd",
 	},
 	{
 		code: ClockBehind, class: ClassRuntime,
-		what: "clock is {skew} behind this machine's, {limit} are allowed",
+		what: "clock is {skew} behind this machine's clock; at most {limit} is allowed",
 		do:   "set both clocks, and keep them in sync with chrony or systemd-timesyncd",
 	},
 	{
@@ -53,10 +53,10 @@ var preflightRows = []row{
 	},
 	{
 		code: CgroupV1Refused, class: ClassRuntime,
-		what: "has control groups v1, and kubelet {kubelet} refuses to start with them",
-		do: "switch to control groups v2: set the kernel parameter systemd.unified_cgroup_hierarchy=1 and " +
-			"restart the host; or allow v1 with failCgroupV1: false in a drop-in of the kubelet's configuration, " +
-			"in the folder of --config-dir in KUBELET_EXTRA_ARGS of /etc/default/kubelet",
+		what: "uses cgroup v1, and kubelet {kubelet} refuses to start with it",
+		do: "switch to cgroup v2: set the kernel parameter systemd.unified_cgroup_hierarchy=1 and restart " +
+			"the host; or allow v1 with failCgroupV1: false in a drop-in file for the kubelet configuration, in the " +
+			"folder that --config-dir names in KUBELET_EXTRA_ARGS in /etc/default/kubelet",
 	},
 	{
 		code: OtherKubernetes, class: ClassRuntime,

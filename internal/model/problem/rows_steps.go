@@ -18,8 +18,8 @@ var stepRows = []row{
 	},
 	{
 		code: FreeSpace,
-		do: "Log in to {name} ({address}) and free space below /var/lib/kubeone (df -h, df -i), or repair " +
-			"its disk. Then run kubeone apply again.",
+		do: "Log in to {name} ({address}) and free space in /var/lib/kubeone (df -h, df -i), or repair its " +
+			"disk. Then run kubeone apply again.",
 	},
 	{
 		code: StartUnitsOutsideLimit,
@@ -67,8 +67,8 @@ var stepRows = []row{
 	},
 	{
 		code: KeepHostMembersUnknown,
-		do: "Do not delete {name} or remove it from the manifest: etcd's members are unknown, and the " +
-			"quorum may depend on it.",
+		do: "Do not delete {name} or remove it from the manifest: the etcd members are unknown, and quorum " +
+			"may depend on this host.",
 	},
 	{
 		code: KeepHostQuorum,
@@ -95,8 +95,8 @@ var stepRows = []row{
 	},
 	{
 		code: MakeMachine,
-		do: "Delete the old machine and make a new, empty one. With Terraform: terraform taint RESOURCE " +
-			"(that of {address}), terraform apply, terraform output -json > tf.json.",
+		do: "Delete the old machine and create a new, empty one. With Terraform: terraform taint RESOURCE " +
+			"(the one for {address}), terraform apply, terraform output -json > tf.json.",
 	},
 	{
 		code: UpdateManifest,
@@ -122,7 +122,7 @@ var stepRows = []row{
 	},
 	{
 		code: KeepControlPlane,
-		do: "Do not delete a control-plane host until kubeone status lists etcd's members again. Then run " +
+		do: "Do not delete a control-plane host until kubeone status lists the etcd members again. Then run " +
 			"kubeone apply.",
 	},
 	{
@@ -135,8 +135,8 @@ var stepRows = []row{
 	},
 	{
 		code: RemoveMemberAfterOthers,
-		do: "Bring the other etcd members back first: without it, {healthy} of {voters} voters are " +
-			"healthy, and the quorum is {quorum}. Then run kubeone apply, which removes {member}.",
+		do: "Bring the other etcd members back first: without {member}, {healthy} of {voters} voters are " +
+			"healthy, and the quorum is {quorum}. Then run kubeone apply, which removes it.",
 	},
 	{
 		code: RemoveMemberOutsideLimit,
@@ -164,14 +164,14 @@ var stepRows = []row{
 	},
 	{
 		code: BringBackHosts,
-		do: "Bring back {count} of {hosts}: start the machine, repair its network or disk, start its " +
-			"units. Then etcd has its quorum again, no data is lost, and kubeone apply does the rest. Only if " +
-			"that is impossible, continue.",
+		do: "Bring back {count} of {hosts}: start the machine, repair its network or disk, start its units. " +
+			"Then etcd has quorum again, no data is lost, and kubeone apply does the rest. Only if that is " +
+			"impossible, continue.",
 	},
 	{
 		code: KeepEtcdData,
-		do: "On {hosts}, delete no host, empty no /var/lib/etcd, and run neither kubeadm reset nor kubeone " +
-			"reset: their data may be all that is left.",
+		do: "Do not delete {hosts}, do not empty /var/lib/etcd there, and do not run kubeadm reset or " +
+			"kubeone reset: this data may be all that is left.",
 	},
 	{
 		code: RecoverFromMember,
@@ -199,7 +199,7 @@ var stepRows = []row{
 	},
 	{
 		code: ResetCluster,
-		do: "Without a backup the cluster cannot be restored. If everything in it may be lost, run kubeone " +
+		do: "Without a backup the cluster cannot be restored. If you do not need anything in it, run kubeone " +
 			"reset on every host and then kubeone apply.",
 	},
 }

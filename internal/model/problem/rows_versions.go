@@ -29,14 +29,14 @@ var versionsRows = []row{
 	{
 		code: DowngradeOfSome, class: ClassConfig,
 		meaning: "Some members run a version newer than the desired one.",
-		what: "{wanted} is desired and {running} is running: Kubernetes cannot be downgraded; newer are " +
+		what: "{wanted} is desired and {running} is running: Kubernetes cannot be downgraded; these are newer: " +
 			"{newer}",
 		do: "set the running version or a higher one in the manifest",
 	},
 	{
 		code: KubeletAhead, class: ClassConfig,
 		meaning: "Kubelets are newer than the desired version and every API server.",
-		what: "{wanted} is desired and {running} is running: Kubernetes cannot be downgraded; newer are " +
+		what: "{wanted} is desired and {running} is running: Kubernetes cannot be downgraded; these are newer: " +
 			"{newer}",
 		do: "no API server is newer: reinstall {hosts} with kubeone node replace",
 	},
@@ -59,8 +59,8 @@ var versionsRows = []row{
 	},
 	{
 		code: KubeletSkewElsewhere, class: ClassConfig,
-		what: "the control-plane Node {node} (kubelet {kubelet}) has no host in the manifest, and its API " +
-			"server may be too old for kubelets of {wanted}",
+		what: "the control-plane Node {node} (kubelet {kubelet}) is not in the manifest, and its API server " +
+			"may be too old for kubelet {wanted}",
 		do: "put the host back into the manifest and upgrade it, or remove it from the cluster with " +
 			"kubeone node remove",
 	},
