@@ -282,7 +282,7 @@ func unhealthyVoter(e observed.Etcd) string {
 // newStopCheck returns a check that etcd keeps quorum while the member on the host is stopped.
 func newStopCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "a quorum without " + s.Intent.NodeName, Wrong: func(e observed.Etcd) (string, error) {
-		if v := quorum.May(quorum.Stop, e, memberPart(e, s, want)); !v.Safe {
+		if v := quorum.Check(quorum.Stop, e, memberPart(e, s, want)); !v.Safe {
 			return v.Why, nil
 		}
 		return "", nil
@@ -296,7 +296,7 @@ func newLeftCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 			return e.Problem, nil
 		}
 		part := memberPart(e, s, want)
-		v := quorum.May(quorum.Wipe, e, part)
+		v := quorum.Check(quorum.Wipe, e, part)
 		switch {
 		case v.Safe:
 			return "", nil
@@ -311,7 +311,7 @@ func newLeftCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 // newQuorumCheck returns a check that etcd has quorum.
 func newQuorumCheck() *EtcdCheck {
 	return &EtcdCheck{What: "a quorum", Wrong: func(e observed.Etcd) (string, error) {
-		if v := quorum.May(quorum.Purge, e, quorum.Part{}); !v.Safe {
+		if v := quorum.Check(quorum.Purge, e, quorum.Part{}); !v.Safe {
 			return v.Why, nil
 		}
 		return "", nil
@@ -349,7 +349,7 @@ func CheckRemoval(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err e
 	if of.Learner && !m.Learner {
 		return true, &LivingError{memberName(m), "it completed its join and votes"}
 	}
-	if v := quorum.May(quorum.Leave, e, quorum.Part{Member: of.Member}); !v.Safe {
+	if v := quorum.Check(quorum.Leave, e, quorum.Part{Member: of.Member}); !v.Safe {
 		return true, &EtcdError{fmt.Errorf(
 			"%s must not leave now: %s; repair the other members first, as kubeone plan shows", memberName(m),
 			v.Why)}

@@ -7,8 +7,8 @@ import (
 )
 
 // withImages sets the images of etcd and cluster DNS explicitly. Each kubeadm patch release knows its own tags, and a
-// host without network access must never need an image that the release, and so the bundle, does not have. Images that
-// are not in the artifacts stay kubeadm's.
+// host without network access must never need an image that is not in the release, and so not in the bundle. Images
+// that are not in the artifacts stay kubeadm's.
 func withImages(configuration object, a desired.Artifacts) object {
 	for _, i := range a.Images {
 		repository, name, tag := ImageParts(i.Name)

@@ -80,8 +80,8 @@ const TokenDescription = "kubeone: join token of run kubeadm-init" // #nosec G10
 func joinConfiguration(in Input) object {
 	o := object{
 		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
-		// The file contains the cluster's CA: the join verifies the API server, and need not wait until the controller
-		// manager has signed the public cluster-info with the token.
+		// The file contains the cluster CA: the join verifies the API server, and need not wait until the controller manager
+		// has signed the public cluster-info with the token.
 		"discovery": object{
 			"file":              object{"kubeConfigPath": SecretsDir + "/" + joinFile},
 			"tlsBootstrapToken": "@TOKEN@",
@@ -105,8 +105,8 @@ func nodeRegistration(in Input) object {
 	}
 }
 
-// kubeletArgs returns the kubelet's flags. A Machine's Node has its label from the moment the kubelet creates it, so
-// that its owner is known even if the join fails later.
+// kubeletArgs returns the kubelet flags. A Machine's Node has its label from the moment the kubelet creates it, so that
+// its owner is known even if the join fails later.
 func kubeletArgs(in Input) map[string]string {
 	flags := map[string]string{"node-ip": in.Host.PrivateAddress}
 	if in.Host.Machine != "" {

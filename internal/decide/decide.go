@@ -26,7 +26,7 @@ type Input struct {
 	Options
 	Want desired.Cluster
 	Is   observed.World
-	// Now holds etcd's members as observed, where Is predicts the world after steps that have not run yet; nil if Is
+	// Now holds the etcd members as observed, where Is predicts the world after steps that have not run yet; nil if Is
 	// itself was observed. An operator may act before those steps have run.
 	Now []observed.Member
 	// Moved lists hosts whose machine answers at another address than the manifest's. Contradictions lists the reasons why
@@ -36,8 +36,8 @@ type Input struct {
 	// CA is the hash of the CA that the caller knows for the cluster; "" if it does not know it yet.
 	CA string
 	// Config holds the desired configuration digests by host ID and name. A name with another value on the host is drift.
-	// A name that the host does not have is not drift: kubeone has never configured it. With desired.DNSImageDigest every
-	// difference is drift.
+	// A name that is missing on the host is not drift, because kubeone has never configured it. With
+	// desired.DNSImageDigest every difference is drift.
 	Config map[string]map[string]string
 	// Addons holds the desired addon digests by name. An addon is applied if the cluster lacks it, has another digest, or
 	// has an object of it that was changed since.
@@ -74,7 +74,7 @@ type Decision struct {
 	Joins         []string            `json:"joins,omitempty"`
 	Restarts      map[string][]string `json:"restarts,omitempty"`      // units to start again, in order, by host ID
 	Regenerations map[string][]string `json:"regenerations,omitempty"` // what to regenerate, in order, by host ID
-	// Restores lists changed files to restore, in order, by host ID. Units that do not run are started with that.
+	// Restores lists changed files to restore, in order, by host ID. Stopped units are started with that.
 	Restores map[string][]string `json:"restores,omitempty"`
 	// Renewals lists the certificates that expire soon, by host ID. All certificates of kubeadm on those hosts are
 	// renewed.
@@ -83,7 +83,7 @@ type Decision struct {
 	// Quarantines lists hosts that lost their etcd data. What is left of it is quarantined; then their members count as
 	// dead.
 	Quarantines []string `json:"quarantines,omitempty"`
-	// Names holds the changes to the names in API servers' certificates, by host ID. Diallers lists the hosts whose
+	// Names holds the changes to the names in API server certificates, by host ID. Diallers lists the hosts whose
 	// kubeconfigs must change to the desired endpoint, control plane first. Publish says that the cluster's own objects
 	// must name the endpoint and the names in the certificates.
 	Names    map[string]Names `json:"names,omitempty"`
@@ -151,7 +151,7 @@ func Decide(in Input) Decision {
 // view is an Input with the facts that the questions need, computed once.
 type view struct {
 	in       *Input
-	hosts    []hostState // every host of the manifest, control plane first, in its order
+	hosts    []hostState // every host in the manifest, control plane first, in its order
 	cps      int         // how many of hosts are control plane
 	ca       string
 	claims   []string // CA hashes claimed to be this cluster's, if there are several
@@ -177,7 +177,8 @@ type hostState struct {
 	midUpgrade bool
 	// leftAlone says that the host is a worker with a fault that does not stop the other hosts.
 	leftAlone bool
-	// refused is why the host must not have the name that it gives itself; nil if it may, or if the manifest names it.
+	// refused is why the host must not have the name that it reports; nil if the name is accepted or comes from the
+	// manifest.
 	refused *problem.Problem
 	// reported says that the host was not probed, because the decision is not about it, and that the API speaks for it.
 	reported bool
@@ -261,7 +262,7 @@ func (v *view) assessHost(s *hostState, w *desired.Host) {
 	s.Assessment = condition.Classify(w, &s.is, cx)
 }
 
-// hasMemberList reports whether etcd's list of members is known.
+// hasMemberList reports whether the etcd member list is known.
 func (v *view) hasMemberList() observed.Tri {
 	if v.in.Is.Etcd.Reached == observed.Yes && len(v.in.Is.Etcd.Members) > 0 {
 		return observed.Yes

@@ -122,7 +122,7 @@ type Recovery struct {
 	// Serving names the hosts of the current epoch whose own member or API server says that it serves, although this
 	// machine sees no quorum; "" for none.
 	Serving string
-	// Elsewhere is the address of a ready API server, "host:port", if no answering host of the manifest serves or has
+	// Elsewhere is the address of a ready API server, "host:port", if no answering host in the manifest serves or has
 	// begun to recover: other hosts have the quorum. "" if there is none.
 	Elsewhere string
 	Why       string                          // the arithmetic, in words
@@ -153,7 +153,7 @@ func AssessRecovery(in Input) Recovery {
 	}
 }
 
-// otherEndpointReady returns an endpoint with a ready API server that is not on a known host of the manifest; "" if
+// otherEndpointReady returns an endpoint with a ready API server that is not on a known host in the manifest; "" if
 // there is none. What a recovery has restored serves before the recovery is complete.
 func (v *view) otherEndpointReady() string {
 	own := slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {

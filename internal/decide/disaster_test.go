@@ -96,7 +96,7 @@ func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 	}
 }
 
-// Voters are counted by etcd's own list if it is known, including those on no host of the manifest.
+// Voters are counted by the etcd member list if it is known, including those on no host in the manifest.
 func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
 	t.Parallel()
 	expired := func(in *Input, id string) {

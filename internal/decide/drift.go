@@ -12,7 +12,7 @@ import (
 )
 
 // driftByHost returns, by host ID, the sorted names of a member's configurations that differ from the desired ones. It
-// omits hosts outside the limit and configurations that a host does not have.
+// omits hosts outside the limit and configurations that are missing on a host.
 func (v *view) driftByHost() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -86,8 +86,8 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
-// autoApproval reports whether any join token is good for any Node. Only decisions about the whole cluster, or about
-// hosts that join, change that.
+// autoApproval reports whether kubeadm accepts any join token for any Node. Only decisions about the whole cluster, or
+// about hosts that join, change that.
 func (v *view) autoApproval() bool {
 	return v.in.About == nil && v.in.Is.API.AutoApproval == observed.Yes
 }
@@ -193,7 +193,7 @@ func (v *view) systemHost() string {
 func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons)) }
 
 // staleRecord reports whether a run must write the record: it is missing, unreadable where a run repairs it, or of
-// another cluster or manifest, or the credentials with it, for hosts of Machines, differ.
+// another cluster or manifest, or the credentials with it, for Machine hosts, differ.
 func (v *view) staleRecord() bool {
 	if v.in.About != nil {
 		return false // it belongs to the whole cluster
@@ -217,11 +217,11 @@ func (v *view) staleNode(s *hostState) bool {
 func differsFrom(want, have map[string]string) bool {
 	for key, value := range want {
 		got, ok := have[key]
-		gone := strings.HasSuffix(key, "-")
-		if gone {
+		mustBeAbsent := strings.HasSuffix(key, "-")
+		if mustBeAbsent {
 			_, ok = have[strings.TrimSuffix(key, "-")]
 		}
-		if gone && ok || !gone && (!ok || got != value) {
+		if mustBeAbsent && ok || !mustBeAbsent && (!ok || got != value) {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// Names holds the changes to the names in an API server's certificate. Names that are no longer desired are kept until
+// Names holds the changes to the names in an API server certificate. Names that are no longer desired are kept until
 // the operator drops them, so that clients that still dial them trust the server.
 type Names struct {
 	Add  []string `json:"add,omitempty"`
@@ -29,17 +29,17 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 	var wrong []string
 	if names := v.nameChanges(); len(names) > 0 {
 		certified := namesOf(v.hosts, func(s *hostState) bool { _, ok := names[s.ID]; return ok })
-		wrong = append(wrong, "names in the API servers' certificates of "+problem.List(certified)+" must change")
+		wrong = append(wrong, "names in the API server certificates on "+problem.List(certified)+" must change")
 	}
 	if diallers := v.hostsToRedirect(); len(diallers) > 0 {
 		dial := namesOf(v.hosts, func(s *hostState) bool { return slices.Contains(diallers, s.ID) })
-		wrong = append(wrong, problem.List(dial)+" dial another endpoint")
+		wrong = append(wrong, problem.List(dial)+" connect to another endpoint")
 	}
 	switch {
 	case !v.isPublished():
 		wrong = append(wrong, "the cluster has the endpoint "+v.in.Is.API.Endpoint)
 	case v.in.Is.API.Record.IsUnreadable(observed.RecordFormerEndpoints) && !v.objectsNameEndpoint():
-		wrong = append(wrong, "the cluster's record of former names cannot be read")
+		wrong = append(wrong, "the record of former names in the cluster cannot be read")
 	case !v.objectsNameEndpoint():
 		wrong = append(wrong, "the cluster still keeps the names "+problem.List(v.in.Is.API.Record.FormerEndpoints))
 	}
@@ -50,10 +50,10 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 }
 
 // Settle returns the input with the endpoint to use: the manifest's if the cluster has it or can move there now, else
-// the cluster's own. API servers' certificates keep the names that the cluster has noted and the current endpoint's
-// name; none if they are to be dropped. If a move to the manifest's endpoint has begun, its name is kept too, because
-// hosts that do not answer now may dial it. Limited says that the request is not about the whole cluster, which the
-// endpoint concerns.
+// the cluster's own. API server certificates keep the names that the cluster has noted and the current endpoint's name;
+// none if they are to be dropped. If a move to the manifest's endpoint has begun, its name is kept too, because hosts
+// that do not answer now may dial it. Limited says that the request is not about the whole cluster, which the endpoint
+// concerns.
 func Settle(in Input, limited bool) Input {
 	in.Want.Endpoint.Former, in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = keptNames(in), "", ""
 	manifest := in.Want.Endpoint
@@ -71,7 +71,7 @@ func Settle(in Input, limited bool) Input {
 	has := v.formerEndpoint()
 	why := v.cannotMoveYet()
 	if limited {
-		why = "it concerns every host, but this run is limited to some"
+		why = "an endpoint change affects every host, but this run is limited to some hosts"
 	}
 	if has == "" || why == "" || v.mustNotMove() != "" {
 		return in
@@ -90,7 +90,7 @@ func Settle(in Input, limited bool) Input {
 }
 
 // strayNames returns undesired names in the certificates of the control plane's members, including unfinished joins, if
-// the cluster's record of such names cannot be read. Clients may dial these names, and must trust hosts that join, too.
+// the cluster record of such names cannot be read. Clients may dial these names, and must trust hosts that join, too.
 func (v *view) strayNames() []string {
 	var out []string
 	for i := range v.controlPlane() {
@@ -170,7 +170,7 @@ func (v *view) isPublished() bool {
 	return v.in.Is.API.Reached != observed.Yes || has == "" || v.in.Want.Endpoint.Is(has)
 }
 
-// nameChanges returns the changes to the names in API servers' certificates, by host.
+// nameChanges returns the changes to the names in API server certificates, by host.
 func (v *view) nameChanges() map[string]Names {
 	var out map[string]Names
 	for i := range v.controlPlane() {
@@ -277,7 +277,7 @@ func (v *view) formerEndpoint() string {
 // mustNotMove returns why the endpoint must not be the manifest's; "" if it may.
 func (v *view) mustNotMove() string {
 	if v.cps > 1 && slices.ContainsFunc(v.in.Want.ControlPlane, v.in.Want.IsEndpoint) {
-		return "the new one is only one of several control-plane hosts, and would fail with it"
+		return "the new endpoint is only one of several control-plane hosts and would fail with that host"
 	}
 	return ""
 }
@@ -286,10 +286,10 @@ func (v *view) mustNotMove() string {
 // the new names, including those of members outside the manifest.
 func (v *view) cannotMoveYet() string {
 	if v.in.Limit != nil || v.in.About != nil {
-		return "it concerns every host, but this run is limited to some"
+		return "an endpoint change affects every host, but this run is limited to some hosts"
 	}
 	if faults := v.controlPlaneFaults(); len(faults) > 0 {
-		return "it moves only while the control plane is healthy, and " + strings.Join(faults, "; ")
+		return "the endpoint can move only while the control plane is healthy, but " + strings.Join(faults, "; ")
 	}
 	for _, s := range v.etcd.orphans {
 		if s.isLiving() {
@@ -301,9 +301,9 @@ func (v *view) cannotMoveYet() string {
 		case s.controlPlane() && s.midUpgrade:
 			return s.displayName() + " is being upgraded"
 		case s.controlPlane() && s.hasJoined() && s.is.APINames == nil:
-			return "the names in the certificate of " + s.displayName() + "'s API server are unknown"
+			return "the names in the API server certificate on " + s.displayName() + " are unknown"
 		case s.isSilent() && s.node != nil && s.node.Ready == observed.Yes:
-			return s.displayName() + " does not answer, and its Node is Ready: it would keep dialling the former one"
+			return s.displayName() + " does not answer, and its Node is Ready: it would keep connecting to the former endpoint"
 		}
 	}
 	return ""

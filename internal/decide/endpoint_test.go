@@ -111,7 +111,7 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 		"an API server with unknown names": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.changeHost(host(in, 1), func(h *observed.Host) { h.APINames = nil })
-		}, false, fsm.Nothing, "API server are unknown"},
+		}, false, fsm.Nothing, "API server certificate on cp-2 are unknown"},
 		"a member that the manifest does not have": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{
@@ -267,7 +267,7 @@ func bareHosts(controlPlanes int) Input {
 	return in
 }
 
-// Clients that have moved trust a host that joins during a move. If a recovery cannot read the cluster's record, so do
+// Clients that have moved trust a host that joins during a move. If a recovery cannot read the cluster record, so do
 // clients that have not moved.
 func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 	t.Parallel()

@@ -78,16 +78,16 @@ func (v *view) fillAlso(d *Decision) {
 	}
 }
 
-// fillJoins adds the hosts that join: control-plane hosts only if grow allows it, workers in any case. No host can join
+// fillJoins adds the hosts that join: control-plane hosts only if grow allows it, workers always. No host can join
 // without a control-plane host that holds the PKI and has a working API server.
 func (v *view) fillJoins(d *Decision, grow bool) {
 	source := v.pkiSource()
 	if source == "" {
 		return
 	}
-	asked := v.in.Is.Hosts[source].PKI == observed.Yes // else there is no host to copy it from
+	canCopyPKI := v.in.Is.Hosts[source].PKI == observed.Yes // else there is no host to copy it from
 	d.Joins = v.hostsInOrder(func(s *hostState) bool {
-		return s.isMissing() && (s.Role == desired.Worker || grow && asked)
+		return s.isMissing() && (s.Role == desired.Worker || grow && canCopyPKI)
 	})
 	if len(d.Joins) > 0 {
 		d.Leader = source
@@ -219,7 +219,7 @@ func (v *view) namesInUse() []problem.Problem {
 		})
 	}
 	if !v.isPublished() {
-		add(v.in.Want.Name, "its objects name "+v.in.Is.API.Endpoint)
+		add(v.in.Want.Name, "its objects still refer to "+v.in.Is.API.Endpoint)
 	}
 	if e := v.in.Want.Endpoint; e.Later != "" {
 		add(v.in.Want.Name, "its endpoint has not moved: "+e.LaterWhy)
@@ -227,7 +227,7 @@ func (v *view) namesInUse() []problem.Problem {
 	if _, runs := v.in.System[kubeProxy]; runs {
 		switch c, compared := v.in.Is.API.Compared[kubeProxy]; {
 		case !compared || c.Problem != "":
-			add(kubeProxy, "it is unknown what it dials")
+			add(kubeProxy, "the endpoint that it connects to is unknown")
 		case len(c.Settings) > 0:
 			add(kubeProxy, "its settings differ from the manifest")
 		}
@@ -237,15 +237,15 @@ func (v *view) namesInUse() []problem.Problem {
 		case s.isSilent() || s.reported || !s.inLimit:
 			add(s.displayName(), "it was not probed or did not answer")
 		case v.dialsElsewhere(s):
-			add(s.displayName(), "it dials "+s.is.Endpoint)
+			add(s.displayName(), "it connects to "+s.is.Endpoint)
 		case s.hasJoined() && s.is.Endpoint == "":
-			add(s.displayName(), "it does not say what it dials")
+			add(s.displayName(), "it does not report the endpoint that it connects to")
 		}
 	}
 	for i := range v.in.Is.API.Nodes {
 		n := &v.in.Is.API.Nodes[i]
 		if !slices.ContainsFunc(v.hosts, func(s hostState) bool { return s.node != nil && s.node.Name == n.Name }) {
-			add(n.Name, "it is not a host of the manifest")
+			add(n.Name, "it is not in the manifest")
 		}
 	}
 	return out

@@ -79,8 +79,8 @@ func (v *view) otherNetwork() *problem.Problem {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		have, known := s.is.Digests[desired.NetworkDigest]
-		want, asked := v.in.Config[s.ID][desired.NetworkDigest]
-		if s.hasJoined() && known && asked && have != want {
+		want, compared := v.in.Config[s.ID][desired.NetworkDigest]
+		if s.hasJoined() && known && compared && have != want {
 			return &problem.Problem{Code: problem.NetworkImmutable, Host: s.ID}
 		}
 	}

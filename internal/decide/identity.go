@@ -171,11 +171,11 @@ func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.hasBegun() {
 		return false
 	}
-	right := func(h *hostState) bool {
+	hasRight := func(h *hostState) bool {
 		return h.Hostname != "" || h.node != nil || h.controlPlane() && h.hasJoined() && h.is.FirstContact == ""
 	}
 	return slices.ContainsFunc(named, func(o *hostState) bool {
-		return o.ID != s.ID && (right(o) || !right(s) && !o.controlPlane())
+		return o.ID != s.ID && (hasRight(o) || !hasRight(s) && !o.controlPlane())
 	})
 }
 
@@ -193,28 +193,28 @@ func idsOf(hosts []*hostState) []string {
 	return ids
 }
 
-// refuseName returns why a host must not have the name that it gives itself; nil if it may, or if the manifest names
-// it. Nothing is done to a host whose name is refused.
-func (v *view) refuseName(s *hostState) *problem.Problem {
+// checkReportedName returns why the name that a host reports is refused. It returns nil if the name is accepted, or if
+// the manifest names the host. kubeone does nothing to a host whose name is refused.
+func (v *view) checkReportedName(s *hostState) *problem.Problem {
 	if s.Hostname != "" || s.is.Reach != observed.Reached || s.is.Hostname == "" {
 		return nil
 	}
-	says := strings.ToLower(s.is.Hostname)
-	claim := v.taken.Claim(*s.Host, says)
+	reported := strings.ToLower(s.is.Hostname)
+	claim := v.taken.Claim(*s.Host, reported)
 	if holder := cmp.Or(claim.Holder, v.nodeHolder(s, claim)); holder != "" {
 		return &problem.Problem{
-			Code: problem.HostNameTaken, Host: s.ID, Parameters: problem.Parameters{"name": says, "holder": holder},
+			Code: problem.HostNameTaken, Host: s.ID, Parameters: problem.Parameters{"name": reported, "holder": holder},
 		}
 	}
-	if known := v.knownName(s); known != "" && known != says {
+	if known := v.knownName(s); known != "" && known != reported {
 		return &problem.Problem{
-			Code: problem.HostRenamed, Host: s.ID, Parameters: problem.Parameters{"node": known, "says": says},
+			Code: problem.HostRenamed, Host: s.ID, Parameters: problem.Parameters{"node": known, "says": reported},
 		}
 	}
 	return nil
 }
 
-// knownName returns the host's Node name in the cluster's record, else, for a host that has joined or begun to, in its
+// knownName returns the host's Node name in the cluster record, else, for a host that has joined or begun to, in its
 // own marker; "" if there is none. A deleted Node binds no host to its name.
 func (v *view) knownName(s *hostState) string {
 	if name := v.taken.Recorded(s.ID); name != "" {
@@ -257,7 +257,7 @@ func (v *view) refuseNames() {
 			p := sameName(s.Node, named[s.Node])
 			s.refused = &p
 		case !s.controlPlane() || len(named[s.Node]) == 1: // sameNames reports a duplicate name once, for both
-			s.refused = v.refuseName(s)
+			s.refused = v.checkReportedName(s)
 		}
 	}
 	for i := range v.hosts {

@@ -63,8 +63,8 @@ func (v *view) memberVote(s *hostState) observed.Tri {
 	return observed.Unknown
 }
 
-// memberLists holds etcd's members now, and after the steps planned so far. Instructions must be safe before and after
-// those steps.
+// memberLists holds the etcd members now, and after the steps planned so far. Instructions must be safe before and
+// after those steps.
 type memberLists struct{ now, then []observed.Member }
 
 func (v *view) memberLists() memberLists {
@@ -115,7 +115,7 @@ func (s *hostState) instructionStep(code problem.Code, with problem.Parameters) 
 	return problem.Step{Code: code, Parameters: out}
 }
 
-// inspectSteps returns how to find out what a host has.
+// inspectSteps returns steps to find out what is wrong with a host.
 func (v *view) inspectSteps(s *hostState) []problem.Step {
 	switch {
 	case s.Condition == condition.Unreachable:
@@ -170,7 +170,7 @@ func (v *view) replaceSteps(s *hostState, first problem.Step) []problem.Step {
 	return append([]problem.Step{first}, Successor(*s.Host)...)
 }
 
-// Successor returns how to replace a lost machine: with Terraform or by hand, at the same address or another.
+// Successor returns how to replace a lost machine: with Terraform or manually, at the same address or another.
 func Successor(h desired.Host) []problem.Step {
 	list := "staticWorkers.hosts"
 	if h.Role == desired.ControlPlane {
@@ -186,7 +186,7 @@ func Successor(h desired.Host) []problem.Step {
 	return append(out, problem.Step{Code: problem.JoinControlPlaneSuccessor}, problem.Step{Code: problem.AwaitHealthy})
 }
 
-// instructEtcd returns instructions that concern etcd and no host of the manifest.
+// instructEtcd returns instructions that concern etcd and no host in the manifest.
 func (v *view) instructEtcd() []problem.Instruction {
 	if !v.etcd.listed {
 		why := v.in.Is.Etcd.Problem

@@ -33,7 +33,7 @@ func (v *view) unwantedAddons() []string {
 		desired.ControllersAddon: v.in.Want.NoControllers,
 		desired.DNSBudgetAddon:   budget != nil && !*budget,
 	} {
-		if _, there := v.in.Is.API.Addons[name]; there && unwanted {
+		if _, applied := v.in.Is.API.Addons[name]; applied && unwanted {
 			out = append(out, name)
 		}
 	}
@@ -41,8 +41,8 @@ func (v *view) unwantedAddons() []string {
 	return out
 }
 
-// missingMachines returns the desired MachineDeployments that the cluster does not have. Once one exists, it belongs to
-// its users, and its content is not compared.
+// missingMachines returns the desired MachineDeployments that are not in the cluster. Once one exists, it belongs to
+// its users, and kubeone does not compare its content.
 func (v *view) missingMachines() []string {
 	if pool := v.in.Is.API.Pool; v.in.About != nil || pool != nil && pool.Problem != "" {
 		return nil // which ones exist is unknown
@@ -58,7 +58,7 @@ func (v *view) missingMachines() []string {
 	return out
 }
 
-// machinesBehind returns the Machines whose Nodes do not have the cluster's desired version. Their hosts have the
+// machinesBehind returns the Machines whose Nodes do not run the desired cluster version. Their hosts hold only the
 // images of their own version, so kube-proxy of another version might not start there.
 func (v *view) machinesBehind() []string {
 	if v.in.Is.API.Pool == nil {
@@ -85,7 +85,7 @@ func (v *view) systemWaits() []problem.Problem {
 }
 
 // oldMachines returns the MachineDeployments whose kubelets must follow the cluster's version. They follow after every
-// control-plane host of the manifest: no kubelet may be newer than an API server.
+// control-plane host in the manifest: no kubelet may be newer than an API server.
 func (v *view) oldMachines() []string {
 	if v.in.About != nil || !v.in.UpgradeMachines || len(idsWhere(v.controlPlane(), func(s *hostState) bool {
 		return v.isOutdated(s)
@@ -137,7 +137,7 @@ func (v *view) nodesWithoutMachine() []problem.Problem {
 	return out
 }
 
-// hostsInPool warns of hosts of the manifest without a Node, whose name a free Host of the pool has: the API server
+// hostsInPool warns of hosts in the manifest without a Node, whose name a free Host of the pool has: the API server
 // refuses such a Node.
 func (v *view) hostsInPool() []problem.Problem {
 	pool := v.in.Is.API.Pool
@@ -159,8 +159,8 @@ func (v *view) hostsInPool() []problem.Problem {
 	return out
 }
 
-// Anyone who may write ConfigMaps can make a key of the cluster's record unreadable. Such a key counts as missing,
-// except that work which a missing key would allow waits for it.
+// Anyone who may write ConfigMaps can make a key of the cluster record unreadable. Such a key counts as missing, except
+// that work which a missing key would allow waits for it.
 
 // RepairableKeys returns the keys of the record that a run writes again if they cannot be read. Only the record knows
 // the cluster's addons, and the Node of a host that does not answer.
@@ -216,7 +216,7 @@ func (v *view) unreadableAddons() problem.Problem {
 }
 
 // takesNode returns the problem of a host that would join under the name of an existing Node, if the record does not
-// say whether the Node belongs to a silent host of the same role: the join would delete it.
+// say whether the Node belongs to an unresponsive host of the same role: the join would delete it.
 func (v *view) takesNode(s *hostState) *problem.Problem {
 	if !s.isMissing() || !v.in.Is.API.Record.IsUnreadable(observed.RecordNodes) ||
 		!slices.ContainsFunc(v.in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == s.Node }) {

@@ -76,7 +76,7 @@ func TestNodesThatNoMachineHasAreNamed(t *testing.T) {
 	}
 }
 
-// A host of the manifest that is still in the pool gets no Node: the API server's policy refuses it.
+// A host in the manifest that is still in the pool gets no Node: the API server's policy refuses it.
 func TestAHostThatIsStillInThePoolIsNamed(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 1)

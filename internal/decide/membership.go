@@ -25,8 +25,8 @@ type orphan struct {
 	host string // the host in its place, without its data; empty if the manifest has none
 }
 
-// countVoters counts voters by etcd's own list if it is known. Otherwise the voters are the control-plane hosts that
-// joined, that may have joined because nothing is known of them, or whose join had reached etcd.
+// countVoters counts voters by the etcd member list if it is known. Otherwise the voters are the control-plane hosts
+// that joined, that may have joined because nothing is known of them, or whose join had reached etcd.
 func (v *view) countVoters() membership {
 	if v.hasMemberList() != observed.Yes {
 		return v.supposedMembership()
@@ -256,7 +256,7 @@ func (v *view) staleNodes() []string {
 	return out
 }
 
-// isKnownNode reports whether the Node belongs to a host of the manifest or to an etcd member. A host whose name is
+// isKnownNode reports whether the Node belongs to a host in the manifest or to an etcd member. A host whose name is
 // unknown might have any Node. A refused name keeps no Node.
 func (v *view) isKnownNode(n *observed.Node) bool {
 	for i := range v.hosts {

@@ -55,17 +55,17 @@ func (v *view) askHosts() (fsm.Event, string) {
 // no installation ever finished: an unreachable cluster is not an absent one.
 func (v *view) askProvisioned() (fsm.Event, string) {
 	if joined := joinedNames(v.controlPlane(), (*hostState).hasJoined); joined != "" {
-		return fsm.OnYes, joined + ": this cluster's data is there"
+		return fsm.OnYes, joined + ": data of this cluster exists"
 	}
 	if fenced := v.recoveringHosts(); fenced != "" {
 		return fsm.OnYes, fenced + ": a recovery of this cluster is incomplete"
 	}
 	if silent := joinedNames(v.controlPlane(), (*hostState).isSilent); silent != "" {
-		return fsm.OnNotKnown, silent + " may hold this cluster: unreachable is not absent"
+		return fsm.OnNotKnown, silent + " may hold this cluster: an unreachable host does not count as empty"
 	}
 	if v.onlyWorkersLeft() {
 		return fsm.OnYes, joinedNames(v.workers(), (*hostState).hasJoined) +
-			" joined this cluster, whose control plane is gone"
+			" joined this cluster, whose control plane no longer exists"
 	}
 	if at := v.otherEndpointReady(); at != "" && len(idsWhere(v.controlPlane(), (*hostState).holdsData)) == 0 {
 		return fsm.OnYes, "an API server is ready at " + at + ", although no control-plane host of the manifest " +
@@ -113,7 +113,7 @@ func (v *view) controlPlaneFaults() []string {
 		wrong = append(wrong, "the API does not answer")
 	}
 	if !v.etcdKnown() {
-		wrong = append(wrong, "etcd's members are unknown")
+		wrong = append(wrong, "the etcd members are unknown")
 	}
 	if !v.etcd.tally.Holds() {
 		wrong = append(wrong, v.etcd.tally.String())
@@ -141,14 +141,14 @@ func (v *view) askQuorum() (fsm.Event, string) {
 			t.String() + "; with stopped units started and missing files regenerated, " + back.String()
 	}
 	if t.Voters == 0 {
-		return fsm.OnLost, "no control-plane host holds a member of etcd"
+		return fsm.OnLost, "no control-plane host holds an etcd member"
 	}
 	return fsm.OnLost, t.String()
 }
 
 func (v *view) askRepairable() (fsm.Event, string) {
 	if stopped := joinedNames(v.controlPlane(), (*hostState).canStart); stopped != "" {
-		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
+		return fsm.OnUnitsStopped, "stopped units on " + stopped + " can be started again"
 	}
 	if repairable := joinedNames(v.controlPlane(), v.canRegenerate); repairable != "" {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
@@ -181,7 +181,7 @@ func (v *view) askMissing() (fsm.Event, string) {
 // askWorkers considers only workers inside the limit: the others stop nothing, because nothing is done to them.
 func (v *view) askWorkers() (fsm.Event, string) {
 	if stopped := joinedNames(v.workers(), (*hostState).canStart); stopped != "" {
-		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
+		return fsm.OnUnitsStopped, "stopped units on " + stopped + " can be started again"
 	}
 	if repairable := joinedNames(v.workers(), v.canRegenerate); repairable != "" {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
@@ -226,7 +226,7 @@ func (v *view) askObjects() (fsm.Event, string) {
 		stale = append(stale, "addon "+problem.List(addons))
 	}
 	if lacking := joinedNames(v.hosts, v.lacksControllerFiles); lacking != "" {
-		stale = append(stale, "the controllers' files on "+lacking)
+		stale = append(stale, "the controller files on "+lacking)
 	}
 	if addons := v.unwantedAddons(); len(addons) > 0 {
 		stale = append(stale, "addon "+problem.List(addons)+", which is no longer desired,")
@@ -241,22 +241,22 @@ func (v *view) askObjects() (fsm.Event, string) {
 		stale = append(stale, "settings of "+problem.List(apps))
 	}
 	if nodes := joinedNames(v.hosts, v.staleNode); nodes != "" {
-		stale = append(stale, "labels, annotations or taints of "+nodes)
+		stale = append(stale, "labels, annotations or taints on "+nodes)
 	}
 	if closed := joinedNames(v.hosts, v.isCordonedByRun); closed != "" {
-		stale = append(stale, closed+", cordoned by a run that was interrupted,")
+		stale = append(stale, closed+", cordoned by an interrupted run,")
 	}
 	if nodes := v.staleNodes(); len(nodes) > 0 {
-		stale = append(stale, "Node "+problem.List(nodes)+", of no host,")
+		stale = append(stale, "Node "+problem.List(nodes)+", which belongs to no host,")
 	}
 	if nodes := v.waitingForServing(); len(nodes) > 0 {
 		stale = append(stale, "serving certificates of "+problem.List(nodes))
 	}
 	if v.autoApproval() {
-		stale = append(stale, "kubeadm's approval of any Node's certificate")
+		stale = append(stale, "automatic approval of Node certificates")
 	}
 	if v.staleRecord() {
-		stale = append(stale, "the cluster's record of its manifest")
+		stale = append(stale, "the manifest record in the cluster")
 	}
 	if len(stale) == 0 {
 		return fsm.OnCurrent, "addons, nodes and record are as desired"

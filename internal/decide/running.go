@@ -24,15 +24,15 @@ type Absence struct {
 	Nodes     []string // Ready Nodes that lack one, in the API's order; none if it runs nowhere and need run only once
 }
 
-// mostNamed is the maximum number of Nodes that String names.
-const mostNamed = 5
+// maxNamed is the maximum number of Nodes that String names.
+const maxNamed = 5
 
 // String names the component and the Nodes: "cluster DNS", "kube-proxy on cp-1 and cp-2".
 func (a Absence) String() string {
 	if len(a.Nodes) == 0 {
 		return a.Component
 	}
-	return a.Component + " on " + problem.List(problem.Some(a.Nodes, mostNamed))
+	return a.Component + " on " + problem.List(problem.Some(a.Nodes, maxNamed))
 }
 
 // Where returns where the component does not run, for a sentence after "on".
@@ -92,10 +92,10 @@ func mayRun(n observed.Node) bool {
 	return os == "" || os == "linux"
 }
 
-// mostAbsent is the maximum number of Nodes or pods that a warning names.
-const mostAbsent = 5
+// maxAbsent is the maximum number of Nodes or pods that a warning names.
+const maxAbsent = 5
 
-// notRunning warns of components that do not run where they must. Only decisions about the whole cluster do so.
+// notRunning warns of components that are not running where they must. Only decisions about the whole cluster do so.
 func (v *view) notRunning() []problem.Problem {
 	if v.in.About != nil {
 		return nil
@@ -103,7 +103,7 @@ func (v *view) notRunning() []problem.Problem {
 	var out []problem.Problem
 	for _, a := range NotRunning(v.in.Want.Network, v.in.Is.API) {
 		out = append(out, problem.Problem{Code: problem.ComponentNotRunning, Parameters: problem.Parameters{
-			"component": a.Component, "nodes": problem.Some(a.Where(), mostAbsent),
+			"component": a.Component, "nodes": problem.Some(a.Where(), maxAbsent),
 		}})
 	}
 	return out
@@ -137,7 +137,7 @@ func (v *view) podsOutside() []problem.Problem {
 		return nil
 	}
 	return []problem.Problem{{Code: problem.PodsOutsideNetwork, Parameters: problem.Parameters{
-		"pods": problem.Some(pods, mostAbsent), "subnets": subnets,
+		"pods": problem.Some(pods, maxAbsent), "subnets": subnets,
 	}}}
 }
 

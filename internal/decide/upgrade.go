@@ -74,7 +74,7 @@ func (s *hostState) isFixedByUpgrade() bool {
 func (v *view) skewProblem() *problem.Problem {
 	want := v.in.Want.KubernetesVersion
 	for _, n := range v.in.Is.API.Nodes {
-		if n.KubeletVersion == "" || skew.Allowed(want, n.KubeletVersion) == nil || v.isStrange(n.Name) {
+		if n.KubeletVersion == "" || skew.Check(want, n.KubeletVersion) == nil || v.isStrange(n.Name) {
 			continue
 		}
 		return &problem.Problem{
@@ -92,7 +92,7 @@ func (v *view) skewProblem() *problem.Problem {
 		}
 		for j := range v.workers() {
 			w := &v.workers()[j]
-			if !v.canUpgrade(w) || skew.Allowed(v.apiServer(s), w.wantKubelet) == nil {
+			if !v.canUpgrade(w) || skew.Check(v.apiServer(s), w.wantKubelet) == nil {
 				continue
 			}
 			return &problem.Problem{
@@ -131,7 +131,7 @@ func (v *view) oldElsewhere() *observed.Node {
 		})
 		member := slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == n.Name })
 		if len(hosts) == 0 && (member || n.Ready == observed.Yes) && n.KubeletVersion != "" &&
-			skew.Allowed(n.KubeletVersion, v.in.Want.KubernetesVersion) != nil {
+			skew.Check(n.KubeletVersion, v.in.Want.KubernetesVersion) != nil {
 			return n
 		}
 	}
@@ -148,7 +148,7 @@ func (v *view) namedVersions(s *hostState) []problem.Problem {
 		return []problem.Problem{{Code: problem.ControlPlaneVersionNamed, Host: s.ID}}
 	}
 	var out []problem.Problem
-	if skew.Allowed(cluster, s.wantKubelet) != nil || skew.Newer(s.wantKubelet, cluster) {
+	if skew.Check(cluster, s.wantKubelet) != nil || skew.Newer(s.wantKubelet, cluster) {
 		out = append(out, problem.Problem{
 			Code: problem.KubeletVersionRefused, Host: s.ID,
 			Parameters: problem.Parameters{"kubelet": s.wantKubelet, "apiServer": cluster},

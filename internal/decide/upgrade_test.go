@@ -80,7 +80,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 		}, fsm.Upgrade, all[4:], "1.36.1"},
 		"what has begun and has not ended": {func(in *Input) {
 			in.changeObserved("192.0.0.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
-		}, fsm.Upgrade, all[1:2], "cp-2 has begun and not ended"},
+		}, fsm.Upgrade, all[1:2], "cp-2 has started but not ended"},
 		"a kubelet too old for the API server": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.32.9") },
 			fsm.Instruct, nil, "w-2 not healthy"},
 		"a foreign node, too old": {func(in *Input) {
@@ -92,21 +92,21 @@ func TestWhatIsUpgraded(t *testing.T) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.Yes, ControlPlane: true, KubeletVersion: "1.35.4"})
-		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) is not in the manifest"},
 		"a foreign member, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.oldMemberElsewhere()
-		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) is not in the manifest"},
 		"a foreign member, too old, and a worker is to join": {func(in *Input) {
 			in.oldMemberElsewhere()
 			in.emptyHosts("192.0.1.2")
-		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) is not in the manifest"},
 		"a foreign member, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
 			fsm.Nothing, nil, "as desired"},
-		"a foreign member, too old, and a roll-out is forced": {func(in *Input) {
+		"a foreign member, too old, but a rollout is forced": {func(in *Input) {
 			in.oldMemberElsewhere()
 			in.ForceUpgrade = true
-		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) is not in the manifest"},
 		"a foreign control plane, gone": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
@@ -625,7 +625,7 @@ func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A control plane with only the API server upgraded by hand differs from the desired state.
+// A control plane with only the API server upgraded manually differs from the desired state.
 func TestControllersOfAnotherVersionAreUpgraded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

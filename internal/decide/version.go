@@ -83,7 +83,7 @@ func (v *view) versionProblem(s *hostState, have string) *problem.Problem {
 	for i := range v.controlPlane() {
 		if api := v.apiServer(&v.hosts[i]); api != "" {
 			known = true
-			ahead, apart = ahead && skew.Newer(have, api), apart && skew.Allowed(api, have) != nil
+			ahead, apart = ahead && skew.Newer(have, api), apart && skew.Check(api, have) != nil
 		}
 	}
 	switch {
@@ -138,7 +138,8 @@ func (s *hostState) kubeletVersion() string {
 	return s.node.KubeletVersion
 }
 
-// mayRun reports whether a silent host may run a part of the cluster: it has a Node, or the API could not be asked.
+// mayRun reports whether an unresponsive host may run a part of the cluster: it has a Node, or the API could not be
+// asked.
 func (v *view) mayRun(s *hostState) bool {
 	return s.Condition.Silent() && (s.node != nil || v.in.Is.API.Reached != observed.Yes)
 }
@@ -169,7 +170,7 @@ func (v *view) canJoin() bool {
 func (v *view) versionRelation() (fsm.Event, string, *problem.Problem) {
 	event, why, p := v.compareVersions()
 	if event == fsm.OnSame && v.in.ForceUpgrade {
-		event, why = fsm.OnForced, why+", and a roll-out is forced"
+		event, why = fsm.OnForced, why+", but a rollout is forced"
 	}
 	if event == fsm.OnHigher || event == fsm.OnDiffers || event == fsm.OnForced {
 		if edits := v.podsInTheWay(); edits != nil {
@@ -210,7 +211,7 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 		return fsm.OnSame, "every host inside the limit runs " + want, nil
 	}
 	if begun := v.unfinishedUpgrades(); event == fsm.OnSame && len(begun) > 0 {
-		return fsm.OnDiffers, "the upgrade of " + problem.List(begun) + " has begun and not ended", nil
+		return fsm.OnDiffers, "the upgrade of " + problem.List(begun) + " has started but not ended", nil
 	}
 	if event == fsm.OnSame {
 		wrong := namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && v.wrongVersion(s) })

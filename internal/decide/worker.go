@@ -114,7 +114,7 @@ func (w *worker) answerQuestion(s fsm.State) (fsm.Event, string) {
 	}
 }
 
-// askReturned reports what is left of a machine that is no longer desired. A silent host does not count as bare.
+// askReturned reports what is left of a machine that is no longer desired. An unresponsive host does not count as bare.
 func (w *worker) askReturned() (fsm.Event, string) {
 	name := w.s.displayName()
 	switch {
@@ -129,13 +129,13 @@ func (w *worker) askReturned() (fsm.Event, string) {
 		return w.answerWith(fsm.OnNotKnown, "the API does not answer, so it is unknown whether "+name+" has a Node",
 			problem.Problem{Code: problem.NodeStatusUnknown, Host: w.s.ID})
 	case w.claimedBy() != "":
-		return fsm.OnForeign, name + " is " + w.claimedBy() + " by now"
+		return fsm.OnForeign, name + " is " + w.claimedBy() + " now"
 	case w.s.Condition == condition.Foreign:
 		return fsm.OnForeign, name + " holds foreign data"
 	case w.s.is.SaysControlPlane():
 		return fsm.OnForeign, name + " claims to be a control-plane host"
 	case w.s.Condition == condition.Empty && w.s.is.Marker == nil && !w.s.is.Kubelet.Installed && !w.ownsNode():
-		return fsm.OnYes, name + " is bare, and has no Node"
+		return fsm.OnYes, name + " is bare and has no Node"
 	}
 	return fsm.OnNo, name + " is " + string(w.s.Condition)
 }
@@ -161,7 +161,7 @@ func (w *worker) claimedBy() string {
 	return "the manifest's, which calls it host " + m.ID
 }
 
-// askHost asks whether the machine can be as desired on this host.
+// askHost asks whether the host can run the desired machine.
 func (w *worker) askHost() (fsm.Event, string) {
 	name := w.s.displayName()
 	if owner := w.claimedBy(); owner != "" && w.s.Condition != condition.Foreign {
@@ -176,7 +176,7 @@ func (w *worker) askHost() (fsm.Event, string) {
 	case w.s.Condition == condition.Foreign:
 		return w.answerWith(fsm.OnUnfit, name+" is foreign", w.s.Reasons...)
 	case w.s.isSilent():
-		return w.answerWith(fsm.OnNotKnown, "nothing is known of "+name, w.s.Reasons...)
+		return w.answerWith(fsm.OnNotKnown, "no information about "+name, w.s.Reasons...)
 	}
 	if n := w.s.node; n != nil && !w.ownsNode() && !w.s.hasJoined() {
 		return w.answerWith(fsm.OnUnfit, "the Node "+n.Name+" belongs to another host", problem.Problem{
@@ -216,7 +216,7 @@ func (w *worker) askMayJoin() (fsm.Event, string) {
 		return event, why
 	}
 	if w.acceptsAnyToken() {
-		return w.answerWith(fsm.OnNotKnown, "a join token would be good for any Node", w.joinTokenProblem()...)
+		return w.answerWith(fsm.OnNotKnown, "a join token would be accepted for any Node", w.joinTokenProblem()...)
 	}
 	return fsm.OnYes, "kubelet " + w.s.wantKubelet + " works with every API server"
 }
@@ -234,7 +234,7 @@ func (w *worker) joinTokenProblem() []problem.Problem {
 }
 
 // answerSkew returns the answer if the desired kubelet does not work with every API server, or that is not known; "" if
-// it does. While the control plane is being upgraded, the problem passes by itself.
+// it does. While the control plane is being upgraded, the problem is temporary.
 func (w *worker) answerSkew() (fsm.Event, string) {
 	if w.in.Is.API.Reached != observed.Yes || len(w.in.APIServers) == 0 {
 		return w.answerWith(fsm.OnNotKnown, "the versions of the API servers are not known",
@@ -259,7 +259,7 @@ func (w *worker) answerSkew() (fsm.Event, string) {
 func (w *worker) refusingAPIServers() []string {
 	want := w.s.wantKubelet
 	return slices.DeleteFunc(slices.Clone(w.in.APIServers), func(api string) bool {
-		return skew.Allowed(api, want) == nil && !skew.Newer(want, api)
+		return skew.Check(api, want) == nil && !skew.Newer(want, api)
 	})
 }
 
@@ -269,7 +269,7 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 	case w.s.midUpgrade, w.s.Condition == condition.Healthy:
 		return fsm.OnHealthy, name + " is healthy, or its upgrade repairs it"
 	case w.s.Condition == condition.Restartable:
-		return fsm.OnUnitsStopped, "units of " + name + " do not run and can be started again"
+		return fsm.OnUnitsStopped, "stopped units on " + name + " can be started again"
 	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes && !w.acceptsAnyToken():
 		return fsm.OnRegenerable, "what is missing on " + name + " can be regenerated"
 	case len(w.restorableFiles()) > 0:
@@ -293,9 +293,9 @@ func (w *worker) restorableFiles() []string {
 // and no versions, because others may know the old ones. A change that has begun uploads them itself, and so does a
 // change of settings whose turn it is.
 func (w *worker) askCredentials() (fsm.Event, string) {
-	brought := w.s.upgradeBegun() || w.in.Turn == Now && !w.isOutdated()
-	if len(w.s.is.CredentialsToChange()) > 0 && !brought {
-		return fsm.OnDiffers, w.s.displayName() + " does not have the desired credentials"
+	uploadedByOtherChange := w.s.upgradeBegun() || w.in.Turn == Now && !w.isOutdated()
+	if len(w.s.is.CredentialsToChange()) > 0 && !uploadedByOtherChange {
+		return fsm.OnDiffers, w.s.displayName() + ": credentials differ from the desired ones"
 	}
 	return fsm.OnSame, w.s.displayName() + " has the desired credentials"
 }
@@ -312,7 +312,7 @@ func (w *worker) askVersions() (fsm.Event, string) {
 		return w.answerWith(fsm.OnLater, "with other versions "+name+" would also get settings that failed on other hosts",
 			w.laterProblem())
 	}
-	return fsm.OnDiffers, name + " does not have the desired versions"
+	return fsm.OnDiffers, name + ": versions differ from the desired ones"
 }
 
 // isOutdated reports whether the kubelet or container runtime differs from the desired one, or a change to that has
@@ -331,7 +331,7 @@ func (w *worker) canResumeUpgrade() bool {
 
 func (w *worker) askNode() (fsm.Event, string) {
 	if w.isStale() || w.isCordonedByRun() {
-		return fsm.OnStale, "labels, annotations, taints or the cordon of " + w.s.displayName() + " are not as desired"
+		return fsm.OnStale, "labels, annotations, taints or the cordon on " + w.s.displayName() + " are not as desired"
 	}
 	return fsm.OnCurrent, "the Node of " + w.s.displayName() + " is as desired"
 }

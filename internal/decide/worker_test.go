@@ -148,7 +148,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			problem.DiskTooSmall},
 		{"the API does not answer", aWorker().makeBare().wantingAPI(observed.No), fsm.Wait,
 			problem.APIServerVersionUnknown},
-		{"a join token would be good for any Node", aWorker().makeBare().autoApproval(observed.Yes), fsm.Wait,
+		{"a join token would be accepted for any Node", aWorker().makeBare().autoApproval(observed.Yes), fsm.Wait,
 			problem.JoinTokensForAny},
 		{"it is unknown which Nodes a join token is good for", aWorker().makeBare().autoApproval(observed.Unknown), fsm.Wait,
 			problem.JoinTokensForAny},

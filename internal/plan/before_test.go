@@ -33,7 +33,7 @@ func TestPrepareNamesWhatTheHostHadBefore(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("no such step:\n%s", planText(p))
 		}
-		const moved = "moves aside, until a reset, other CNI configuration in /etc/cni/net.d: 10-containerd-net.confl"
+		const moved = "moves other CNI configuration in /etc/cni/net.d aside until a reset: 10-containerd-net.confl"
 		if s := p.Steps[i]; strings.Contains(s.Reason, moved) == external ||
 			!slices.Contains(s.Changes, "swap off, until a reset: /dev/zram0, /swapfile") {
 			t.Errorf("external %t: %q %q", external, s.Reason, s.Changes)

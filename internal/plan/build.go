@@ -28,7 +28,7 @@ func Build(in Input) (Plan, []decide.Decision) {
 	why := ""
 	if fields := in.Decide.Want.SecurityNotCarriedOut; len(fields) > 0 && b.plan.Blocked == "" {
 		why = "this version does not carry out " + strings.Join(fields, ", ") +
-			", which would make the cluster safer; remove it from the manifest to install without it"
+			", which would make the cluster safer; to install without it, remove it from the manifest"
 	}
 	if err := errors.Join(b.refused...); err != nil {
 		why = err.Error()
@@ -40,7 +40,7 @@ func Build(in Input) (Plan, []decide.Decision) {
 		}, decisions
 	}
 	b.addHooks()
-	b.owedHooks()
+	b.addPendingHooks()
 	b.finishPlan(decisions[0])
 	b.hooksOfApply()
 	return b.plan, decisions
@@ -127,7 +127,7 @@ func (b *builder) planRoute(d decide.Decision) bool {
 		b.installCluster(d)
 		b.in.Options = b.in.After(d.Route)
 	case fsm.Join:
-		b.joinHosts(d)
+		b.addJoinSteps(d)
 	case fsm.Repair:
 		return b.planRepair(d)
 	case fsm.MoveEndpoint:

@@ -45,7 +45,7 @@ func RenewCertificates(in decide.Input, all bool) (Plan, error) {
 // whyNotRenewable returns why no certificate may be renewed now; "" if nothing is in the way.
 func (b *builder) whyNotRenewable(d decide.Decision) string {
 	if !b.clusterAnswers() {
-		return "the API or etcd of the cluster does not answer; kubeone plan says what to do about that"
+		return "the cluster API or etcd does not answer; run kubeone plan to see what to do"
 	}
 	var ill []string
 	for _, h := range b.in.Want.ControlPlane {
@@ -58,8 +58,8 @@ func (b *builder) whyNotRenewable(d decide.Decision) string {
 	if len(ill) == 0 {
 		return ""
 	}
-	return "certificates are renewed while every control-plane host is well, and " + strings.Join(ill, "; ") +
-		"; kubeone plan says what to do about that"
+	return "certificates are renewed only while every control-plane host is healthy, but " + strings.Join(ill, "; ") +
+		"; run kubeone plan to see what to do"
 }
 
 // renewEnding plans the renewal of certificates that expire soon, one control-plane host after the other. It returns
@@ -85,16 +85,16 @@ func (b *builder) renewEnding(d decide.Decision) bool {
 // renewOn plans the renewal of everything that kubeadm has made on a healthy control-plane host.
 func (b *builder) renewOn(h desired.Host, reason string, needs []string) string {
 	changes := []string{
-		"certificates in /etc/kubernetes/pki, but for the CAs",
+		"certificates in /etc/kubernetes/pki, except the CAs",
 		"admin.conf, controller-manager.conf, scheduler.conf",
 		"API server, controller manager and scheduler, which start again",
 	}
 	if len(b.in.Want.ControlPlane) == 1 {
-		changes = append(changes, "outage: the API does not answer meanwhile")
+		changes = append(changes, "outage: the API does not answer during this time")
 	}
 	return b.onHost(h, Step{
 		Intent: step.With(step.RegenerateParams{Parts: []string{condition.PartCertificates}}),
-		Action: Change, Risk: Restarts, Title: "renew the control plane's certificates", Reason: reason, Needs: needs,
+		Action: Change, Risk: Restarts, Title: "renew the control plane certificates", Reason: reason, Needs: needs,
 		Changes: changes,
 	})
 }

@@ -76,7 +76,7 @@ func TestNothingIsRenewedWhileAControlPlaneHostIsNotWell(t *testing.T) {
 	for want, change := range map[string]func(*decide.Input){
 		"cp-2 is unreachable: ": func(in *decide.Input) { replaceHost(*in, "cp-2", silentHost) },
 		"cp-2 is restartable: ": func(in *decide.Input) { replaceHost(*in, "cp-2", stoppedHost) },
-		"the API or etcd of the cluster does not answer": func(in *decide.Input) {
+		"the cluster API or etcd does not answer": func(in *decide.Input) {
 			in.Is.Etcd = observed.Etcd{Reached: observed.No}
 		},
 		"cp-2 is broken: the cluster CA key is missing": func(in *decide.Input) {

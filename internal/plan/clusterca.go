@@ -20,8 +20,8 @@ import (
 func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, held string) {
 	published := []string{b.onCluster(string(step.PublishCA), Step{
 		Intent: step.With(step.PublishCAParams{}), Action: Change, Needs: slices.Clone(needs),
-		Title:  "publish the cluster's next CA beside the present one",
-		Reason: "joining hosts and new pods must trust the API servers' future certificates",
+		Title:  "publish the next cluster CA in addition to the present one",
+		Reason: "joining hosts and new pods must trust the future API server certificates",
 		Changes: []string{
 			"ConfigMap kube-public/cluster-info",
 			"ConfigMap kube-root-ca.crt of each namespace, by the controller manager",
@@ -34,11 +34,11 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 	})
 	needs = slices.Concat(published, workers)
 	if unseen := b.unseenNodes(d); unseen != "" {
-		b.addRerunReason("the cluster's next CA does not sign until all Nodes trust it, which is unknown for " + unseen)
+		b.addRerunReason("the next cluster CA does not sign until all Nodes trust it, which is unknown for " + unseen)
 		return needs, observed.ClusterCA
 	}
 	if len(workers) > 0 || b.plansPhase(step.RotateLearn, observed.ClusterCA) {
-		b.addRerunReason("the cluster's next CA signs once no client trusts the present one alone: restart pods, " +
+		b.addRerunReason("the next cluster CA signs once no client trusts only the present one: restart pods, " +
 			"give users new kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
 		return needs, observed.ClusterCA
 	}
@@ -47,7 +47,7 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 	}
 	return []string{b.onCluster(string(step.PodsTrustCA), Step{
 		Intent: plainIntent(step.PodsTrustCA), Action: Change, Needs: needs,
-		Title: "check that all pods know the cluster's next CA", Reason: "pods read CAs only when they start",
+		Title: "check that all pods know the next cluster CA", Reason: "pods read CAs only when they start",
 	})}, ""
 }
 
@@ -75,7 +75,7 @@ func (b *builder) forgetCA(needs []string) []string {
 	}
 	renewed := []string{b.onCluster(string(step.PublishCA)+"-alone", Step{
 		Intent: step.With(step.PublishCAParams{Alone: true}), Action: Change, Needs: slices.Concat(previous, asked),
-		Title: "publish the cluster's new CA alone", Reason: reason,
+		Title: "publish only the new cluster CA", Reason: reason,
 		Changes: []string{"ConfigMap kube-public/cluster-info"},
 	})}
 	none := func(observed.Authority) bool { return false }
@@ -84,10 +84,11 @@ func (b *builder) forgetCA(needs []string) []string {
 
 // trustOnWorkers plans a step of that kind on the joined workers that do not have the trust yet.
 func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(observed.Authority) bool) []string {
-	title, reason := "trust the cluster's next CA beside the present one", "API servers will present what it signs"
+	title := "trust the next cluster CA in addition to the present one"
+	reason := "API servers will present certificates that it signs"
 	if kind == step.ForgetCA {
-		title = "trust the cluster's new CA alone"
-		reason = "no certificate of the former CA is in use any more"
+		title = "trust only the new cluster CA"
+		reason = "certificates of the former CA are no longer in use"
 	}
 	var out []string
 	for _, h := range b.joinedHosts() {
@@ -114,7 +115,7 @@ func (b *builder) leftInExtensions() []string {
 	return out
 }
 
-// joinedHosts returns the hosts of the manifest that are members of the cluster.
+// joinedHosts returns the hosts in the manifest that are members of the cluster.
 func (b *builder) joinedHosts() []desired.Host {
 	return slices.DeleteFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
 		seen := b.world.Is.Hosts[h.ID]
@@ -135,12 +136,12 @@ func (b *builder) unseenNodes(d decide.Decision) string {
 		}
 	}
 	for _, name := range b.nodesElsewhere() {
-		out = append(out, name+" (not of the manifest)")
+		out = append(out, name+" (not in the manifest)")
 	}
 	return problem.List(out)
 }
 
-// nodesElsewhere returns the names of Nodes that do not belong to a host of the manifest.
+// nodesElsewhere returns the names of Nodes that do not belong to a host in the manifest.
 func (b *builder) nodesElsewhere() []string {
 	var out []string
 	for i := range b.in.Is.API.Nodes {
@@ -158,8 +159,8 @@ func (b *builder) trimExtensionCAs(authorities, needs []string) {
 		if slices.Contains(authorities, name) && !b.hasStep(string(kind)) {
 			b.onCluster(string(kind), Step{
 				Intent: plainIntent(kind), Action: Change, Needs: slices.Clone(needs),
-				Title:   "make extension API servers trust the new key alone: " + authorityTitle(name),
-				Reason:  "API servers only add keys there, and remove none",
+				Title:   "make extension API servers trust only the new key: " + authorityTitle(name),
+				Reason:  "API servers only add keys there and never remove any",
 				Changes: []string{"ConfigMap kube-system/extension-apiserver-authentication"},
 			})
 		}

@@ -72,7 +72,7 @@ func TestANewerProgramRollsNoNode(t *testing.T) {
 	}
 }
 
-// Other credentials for the hosts of Machines are kept with the record, and nothing else is done for them.
+// Other credentials for Machine hosts are kept with the record, and nothing else is done for them.
 func TestCredentialsOfMachinesAreKeptWithTheRecord(t *testing.T) {
 	t.Parallel()
 	in := clusterWithControllers(withMachines(healthyCluster(1, 0)))
@@ -83,7 +83,7 @@ func TestCredentialsOfMachinesAreKeptWithTheRecord(t *testing.T) {
 	in.Is.API.Pool.Credentials = observed.No
 	p, _ := Build(Input{Decide: in})
 	if len(p.Steps) != 1 || p.Steps[0].Intent.Kind != step.SaveRecord ||
-		p.Steps[0].Reason != "the hosts of Machines have other credentials" || len(p.Steps[0].Changes) != 2 {
+		p.Steps[0].Reason != "credentials on Machine hosts differ" || len(p.Steps[0].Changes) != 2 {
 		t.Errorf("other credentials plan %+v", p.Steps)
 	}
 	w := step.NewWorld(in, nil, 0)

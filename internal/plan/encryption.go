@@ -27,13 +27,13 @@ func (b *builder) encryptSecrets(d decide.Decision) bool {
 		changes := b.encryptionChanges(h, *e)
 		is := b.world.Is.Hosts[id]
 		if pods := decide.EditedPods(&is); len(pods) > 0 {
-			b.addBlocked("to change how Secrets are stored on " + b.displayName(h) +
+			b.addBlocked("changing how Secrets are stored on " + b.displayName(h) +
 				" would overwrite edits of " +
 				problem.List(pods) + ": undo them, or keep them elsewhere and run kubeone upgrade --force " +
 				"--discard-edits first")
 			return false
 		}
-		if b.judgeStop(h).Outage {
+		if b.checkStop(h).Outage {
 			changes = append(changes, "outage: the only API server restarts")
 		}
 		previous = []string{b.encryptHost(h, e.Phase, e.Providers[id], newKey(*e), changes, previous)}
@@ -82,7 +82,7 @@ func (b *builder) rewriteSecrets(writer string, needs []string) []string {
 	return []string{b.onHost(h, Step{
 		Intent: step.With(step.CheckSecretsParams{StoredBy: writer}), Action: Change,
 		Title: "check how all Secrets in etcd are encrypted", Needs: []string{written},
-		Reason: "a Secret encrypted otherwise could not be read any more",
+		Reason: "a Secret encrypted with another key would become unreadable",
 	})}
 }
 
@@ -108,9 +108,9 @@ func phaseTitle(phase atrest.Phase, providers []string, made string) string {
 	case phase == atrest.Give:
 		return "restore the keys"
 	case len(providers) == 0:
-		return "end, and forget the keys"
+		return "end, and delete the keys"
 	}
-	return "forget all but " + byKey(providers[0])
+	return "delete all keys except " + byKey(providers[0])
 }
 
 // byKey returns a provider as part of a sentence.
@@ -128,16 +128,16 @@ func phaseReason(phase atrest.Phase) string {
 	case atrest.Use:
 		return "all control-plane hosts can read that"
 	case atrest.Give:
-		return "they are missing on this host, and another host has them"
+		return "they are missing on this host but exist on another host"
 	case atrest.Forget, atrest.Settled:
 	}
-	return "no Secret is encrypted with another key any more"
+	return "no Secret is encrypted with another key now"
 }
 
 func (b *builder) encryptionChanges(h desired.Host, e atrest.Decision) []string {
 	out := []string{"API server restarts; it reads Secrets with " + readBy(e.Providers[h.ID])}
 	if made := newKey(e); made != "" {
-		out = append(out, "/etc/kubernetes/encryption: key "+made+", which is made for it")
+		out = append(out, "/etc/kubernetes/encryption: key "+made+", which is generated for this")
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// moveEndpoint plans how all clients move to the desired endpoint. First, API servers' certificates get its names, one
+// moveEndpoint plans how all clients move to the desired endpoint. First, API server certificates get its names, one
 // host after the other. Then kubeconfigs change, those of the control plane first; each host checks that the API
 // answers there. Last, the cluster's objects change, which kube-proxy and joining hosts read. Later steps wait for
 // that. A worker that does not reach the new endpoint holds up only the objects, and what leads pods to the API.
@@ -25,7 +25,7 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 	var dialled []string
 	for _, id := range d.Diallers {
 		h := b.hostByID(id)
-		id := b.redirectKubeconfigs(h)
+		id := b.addDialStep(h)
 		dialled = append(dialled, id)
 		if h.Role == desired.ControlPlane {
 			b.barrier = set.Union(b.barrier, []string{id})
@@ -34,7 +34,7 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 	if d.Publish {
 		reason := "the cluster has " + b.world.Is.API.Endpoint
 		if b.in.Want.Endpoint.Is(b.world.Is.API.Endpoint) {
-			reason = "API servers' certificates have other names than before"
+			reason = "the names in the API server certificates have changed"
 		}
 		b.published = b.onCluster(string(step.PublishEndpoint), Step{
 			Intent: step.With(step.PublishEndpointParams{
@@ -44,7 +44,7 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 			Reason: reason,
 			Needs:  dialled,
 			Changes: []string{
-				"ConfigMap kube-public/cluster-info", "ConfigMap kube-system/kubeadm-config", "the cluster's record",
+				"ConfigMap kube-public/cluster-info", "ConfigMap kube-system/kubeadm-config", "the cluster record",
 			},
 		})
 	}
@@ -63,10 +63,10 @@ func (b *builder) afterPublishing(s *Step) {
 }
 
 func (b *builder) apiNames(h desired.Host, n decide.Names, after []string) string {
-	title, reason := "add "+problem.List(n.Add)+" to the API server's certificate", "API clients will use it"
+	title, reason := "add "+problem.List(n.Add)+" to the API server certificate", "API clients will use it"
 	if len(n.Drop) > 0 {
-		title = "remove " + problem.List(n.Drop) + " from the API server's certificate"
-		reason = "nothing in the cluster uses it any more"
+		title = "remove " + problem.List(n.Drop) + " from the API server certificate"
+		reason = "nothing in the cluster uses it now"
 	}
 	changes := append(prefixed("+ ", n.Add), prefixed("- ", n.Drop)...)
 	return b.onHost(h, Step{
@@ -83,8 +83,8 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// redirectKubeconfigs plans that a host's kubeconfigs name the desired endpoint.
-func (b *builder) redirectKubeconfigs(h desired.Host) string {
+// addDialStep plans that a host's kubeconfigs name the desired endpoint.
+func (b *builder) addDialStep(h desired.Host) string {
 	seen, want := b.world.Is.Hosts[h.ID], b.in.Want.Endpoint
 	var changes []string
 	former, risk := seen.AdminEndpoint, NoRisk
@@ -98,7 +98,7 @@ func (b *builder) redirectKubeconfigs(h desired.Host) string {
 	return b.onHost(h, Step{
 		Intent: step.With(step.DialParams{Endpoint: want.String()}), Action: Change, Risk: risk,
 		Title:   "dial " + want.String(),
-		Reason:  "it dials " + strings.TrimPrefix(former, "https://"),
+		Reason:  "it connects to " + strings.TrimPrefix(former, "https://"),
 		Changes: changes,
 	})
 }

@@ -36,7 +36,7 @@ func (b *builder) finishPlan(first decide.Decision) {
 		}
 	}
 	if b.in.Want.Endpoint.Later != "" && b.in.Limit == nil && b.in.About == nil && len(b.plan.Steps) > 0 {
-		b.plan.Again = cmp.Or(b.plan.Again, "the API's endpoint moves once the control plane is healthy")
+		b.plan.Again = cmp.Or(b.plan.Again, "the API endpoint moves once the control plane is healthy")
 	}
 	for _, w := range first.Warnings {
 		b.addWarnings(w)
@@ -45,8 +45,9 @@ func (b *builder) finishPlan(first decide.Decision) {
 	b.plan.Notes = append(b.plan.Notes, b.otherBinaries()...)
 	if want := b.in.Want; want.Controllers == nil && !want.NoControllers && len(b.plan.Steps) > 0 &&
 		b.in.Is.API.Addons[desired.ControllersAddon] != "" {
-		b.plan.Notes = append(b.plan.Notes, "the cluster runs the controllers of Machines, and this plan leaves them "+
-			"as they are: machineController.deploy in the manifest, or --with-machines, makes apply manage them")
+		b.plan.Notes = append(b.plan.Notes,
+			"the cluster runs the Machine controllers, and this plan leaves them as they are; to let apply manage them, set "+
+				"machineController.deploy in the manifest or use --with-machines")
 	}
 	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {
@@ -75,7 +76,7 @@ func (b *builder) failedMachines() []string {
 	for _, m := range pool.Machines {
 		switch {
 		case m.Error == "" || m.Deleting:
-		case len(out) == mostNamed:
+		case len(out) == maxNamed:
 			more++
 		default:
 			out = append(out, problemText(b.names, problem.Problem{
@@ -84,7 +85,7 @@ func (b *builder) failedMachines() []string {
 		}
 	}
 	if more > 0 {
-		out = append(out, phrase.Count(more, "more Machine")+" with an error: kubeone status")
+		out = append(out, phrase.Count(more, "more Machine")+" with an error; run kubeone status")
 	}
 	return out
 }
@@ -138,7 +139,7 @@ func (b *builder) untouchedWarning(w problem.Problem) []string {
 		out = append(out, "features.encryptionProviders (control-plane host "+fmt.Sprint(w.Parameters["name"])+
 			" is in the way)")
 	case problem.AddonsUnreadable:
-		out = append(out, "addons (which the cluster has cannot be read)")
+		out = append(out, "addons (the list of addons in the cluster cannot be read)")
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.ComponentNotRunning:
@@ -209,7 +210,7 @@ func (b *builder) saveRecord(reason string) {
 	}
 	changes := []string{"ConfigMap kube-system/kubeone, without secrets"}
 	if b.credentialsOfMachines() {
-		changes = append(changes, "Secret kubeone-system/host-credentials: what hosts of Machines are to have")
+		changes = append(changes, "Secret kubeone-system/host-credentials: credentials for Machine hosts")
 	}
 	b.onCluster("record", Step{
 		Intent: plainIntent(step.SaveRecord), Action: Change, Title: "save manifest and record", Reason: reason,

@@ -27,14 +27,14 @@ func (b *builder) addHooks() {
 	}
 }
 
-// owedHooks plans the hooks that are owed: those of earlier activities whose hooks have not succeeded.
-func (b *builder) owedHooks() {
+// addPendingHooks plans the hooks of earlier activities that have not succeeded yet.
+func (b *builder) addPendingHooks() {
 	if !b.takesHooks() {
 		return
 	}
 	w := b.newWeaver()
 	for _, h := range b.in.Want.Hosts() {
-		w.addOwedHooks(h)
+		w.addPendingHooksOf(h)
 	}
 }
 
@@ -70,7 +70,7 @@ func (b *weaver) addAround(h desired.Host, activity desired.Activity) {
 	b.addAfter(h, step.Moment{When: desired.After, Activity: activity}, span)
 }
 
-// activitySteps returns the IDs of the steps of an activity on a host; nil if the plan does not have it there.
+// activitySteps returns the IDs of the steps of an activity on a host; nil if that activity is not in the plan.
 func (b *weaver) activitySteps(h desired.Host, activity desired.Activity) map[string]bool {
 	span, core := map[string]bool{}, false
 	for _, s := range b.plan.Steps {
@@ -152,26 +152,26 @@ func (b *weaver) lastSteps(span map[string]bool) (ids []string, at int) {
 	return ids, at
 }
 
-// addOwedHooks plans the hooks that an earlier run owes for what it has done to the host, unless this plan does it
-// again. The host's Node is not uncordoned before they have succeeded. If the manifest no longer has such hooks, the
-// host only forgets that it owes them.
-func (b *weaver) addOwedHooks(h desired.Host) {
+// addPendingHooksOf plans the hooks that an earlier run left pending on the host, unless this plan repeats their
+// activity. The host's Node is not uncordoned before they have succeeded. If the manifest no longer defines such hooks,
+// only the record of them on the host is removed.
+func (b *weaver) addPendingHooksOf(h desired.Host) {
 	is := b.in.Is.Hosts[h.ID]
 	if is.Reach != observed.Reached || is.Unwritable != "" || b.in.Limit != nil && !b.in.Limit[h.ID] ||
 		b.hasStep(b.stepID(step.ResetHost, h)) {
 		return
 	}
-	for _, owed := range is.HooksOwed {
-		m := step.Moment{When: desired.After, Activity: desired.Activity(owed)}
+	for _, pending := range is.HooksOwed {
+		m := step.Moment{When: desired.After, Activity: desired.Activity(pending)}
 		if b.hasStep(b.hookID(step.Hooks, m, h)) {
 			continue
 		}
 		if !b.hasHooks(m) {
-			b.forgetOwedHooks(h, m)
+			b.forgetPendingHooks(h, m)
 			continue
 		}
 		first, at := b.beforeOpening(h)
-		s := Step{Needs: first, Reason: "an earlier run ended before they had succeeded"}
+		s := Step{Needs: first, Reason: "an earlier run ended before they succeeded"}
 		last := b.addHookSteps(h, m, s, at)
 		for i := range b.plan.Steps {
 			if s := &b.plan.Steps[i]; s.Host == h.ID && s.Intent.Kind == step.Uncordon {
@@ -181,17 +181,17 @@ func (b *weaver) addOwedHooks(h desired.Host) {
 	}
 }
 
-// forgetOwedHooks plans that the host forgets owed hooks that the manifest no longer has. No step waits for that. It
-// comes after the plan's other steps on the host, because a stage that hooks follow notes them again.
-func (b *weaver) forgetOwedHooks(h desired.Host, m step.Moment) {
-	s := Step{Reason: "an earlier run owed some, and the manifest has none"}
+// forgetPendingHooks plans to remove the record of pending hooks that are no longer in the manifest. No other step
+// waits for it. It runs after the other steps on the host, because a stage that hooks follow records them again.
+func (b *weaver) forgetPendingHooks(h desired.Host, m step.Moment) {
+	s := Step{Reason: "an earlier run left hooks pending, but the manifest defines none"}
 	at := len(b.plan.Steps)
 	for _, of := range b.plan.Steps {
 		if of.Host == h.ID {
 			s.Needs = append(s.Needs, of.ID)
 		}
 	}
-	b.hookStep(h, s, at, step.HooksParams{Moment: m}, "note that no hooks follow "+activityNoun(m.Activity), nil)
+	b.hookStep(h, s, at, step.HooksParams{Moment: m}, "record that no hooks follow "+activityNoun(m.Activity), nil)
 }
 
 // activityNoun returns the activity as a noun.
@@ -207,8 +207,8 @@ func activityNoun(a desired.Activity) string {
 	return "its reconfiguration"
 }
 
-// owesAfterUpgrade reports whether hooks are owed before the host's Node may be uncordoned.
-func (b *builder) owesAfterUpgrade(h desired.Host) bool {
+// hasHooksAfterUpgrade reports whether pending hooks must succeed before the host's Node is uncordoned.
+func (b *builder) hasHooksAfterUpgrade(h desired.Host) bool {
 	return slices.Contains(b.in.Is.Hosts[h.ID].HooksOwed, string(desired.Upgrading)) &&
 		b.hasHooks(step.Moment{When: desired.After, Activity: desired.Upgrading})
 }
@@ -257,7 +257,7 @@ func (b *weaver) addHookSteps(h desired.Host, m step.Moment, s Step, at int) str
 	if len(its) > 0 {
 		add(step.HooksParams{Moment: m, Hooks: its}, "hooks "+when, its)
 	} else if len(mine) > 0 && m.Noted() {
-		add(step.HooksParams{Moment: m}, "note that the hooks "+when+" have run", nil)
+		add(step.HooksParams{Moment: m}, "record that the hooks "+when+" have run", nil)
 	}
 	return last
 }
@@ -270,7 +270,7 @@ func (b *weaver) hookStep(
 	s.ID, s.Host = b.hookID(params.Kind(), s.Intent.Moment(), h), h.ID
 	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.nodeName(h), b.in.Is.Hosts[h.ID].Arch
 	s.Action, s.Title, s.Changes = Change, title, hookChanges(commands)
-	s.Reason = cmp.Or(s.Reason, "the manifest has them")
+	s.Reason = cmp.Or(s.Reason, "the manifest defines them")
 	b.needs[s.ID] = s.Needs
 	return b.insertStep(h, s, at)
 }
@@ -297,7 +297,7 @@ func (b *builder) hooksOfApply() {
 		return b.insertStep(desired.Host{}, Step{
 			ID: string(step.OperatorHooks) + "-" + m.String(), Needs: needs, Action: Change,
 			Intent: step.With(step.OperatorHooksParams{Moment: m, Hooks: commands}),
-			Title:  "hooks " + string(when) + " apply", Reason: "the manifest has them", Changes: hookChanges(commands),
+			Title:  "hooks " + string(when) + " apply", Reason: "the manifest defines them", Changes: hookChanges(commands),
 		}, at)
 	}
 	all := b.otherSteps("")

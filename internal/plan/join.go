@@ -21,9 +21,9 @@ func (b *builder) installCluster(d decide.Decision) {
 	// The leader's uploads come first. The others' follow while it creates the cluster.
 	b.first = leader.ID
 	for _, id := range d.Prepare {
-		b.prepareHost(b.hostByID(id), d)
+		b.addPrepareSteps(b.hostByID(id), d)
 	}
-	b.prepareHost(leader, d)
+	b.addPrepareSteps(leader, d)
 	b.init = b.onHost(leader, Step{
 		Intent: plainIntent(step.Init), Action: Create, Title: "create the cluster",
 		Reason: "no control-plane host belongs to a cluster",
@@ -35,37 +35,37 @@ func (b *builder) installCluster(d decide.Decision) {
 	})
 	for _, id := range d.Joins {
 		if id != leader.ID {
-			b.joinHost(b.hostByID(id), leader, d)
+			b.addHostJoinSteps(b.hostByID(id), leader, d)
 		}
 	}
 	b.nodeReady(leader, b.init)
 }
 
-func (b *builder) joinHosts(d decide.Decision) {
+func (b *builder) addJoinSteps(d decide.Decision) {
 	leader := b.hostByID(d.Leader)
 	for _, id := range d.Joins {
 		h := b.hostByID(id)
-		b.prepareHost(h, d)
-		b.joinHost(h, leader, d)
+		b.addPrepareSteps(h, d)
+		b.addHostJoinSteps(h, leader, d)
 	}
 }
 
-// prepareHost plans to prepare a bare host for its join, unless that is planned already.
-func (b *builder) prepareHost(h desired.Host, d decide.Decision) {
+// addPrepareSteps plans to prepare a bare host for its join, unless that is planned already.
+func (b *builder) addPrepareSteps(h desired.Host, d decide.Decision) {
 	if b.hasStep(b.stepID(step.Prepare, h)) {
 		return
 	}
 	seen := b.world.Is.Hosts[h.ID]
-	reason := "no Kubernetes on it"
+	reason := "it has no Kubernetes"
 	if d.Hosts[h.ID].Resume {
-		reason = "an installation of ours that has not ended"
+		reason = "an unfinished kubeone installation"
 	}
 	packages := preflight.Packages(&seen)
 	if len(packages) > 0 {
-		reason += "; installs " + strings.Join(packages, " and ") + " from the host's own package source"
+		reason += "; installs " + strings.Join(packages, " and ") + " from the package source of the host"
 	}
 	if files := preflight.ForeignCNI(b.in.Want.Network.CNI, &seen); len(files) > 0 {
-		reason += "; moves aside, until a reset, other CNI configuration in /etc/cni/net.d: " +
+		reason += "; moves other CNI configuration in /etc/cni/net.d aside until a reset: " +
 			strings.Join(files, ", ")
 	}
 	if changes := b.firewallChanges(h); len(changes) > 0 {
@@ -101,8 +101,8 @@ func (b *builder) afterFirst(k step.Kind, h desired.Host) []string {
 	return []string{b.stepID(k, b.hostByID(b.first))}
 }
 
-// joinHost plans a host's join and predicts that it is a healthy member afterwards.
-func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
+// addHostJoinSteps plans a host's join and predicts that it is a healthy member afterwards.
+func (b *builder) addHostJoinSteps(h, leader desired.Host, d decide.Decision) {
 	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.stepID(step.Images, h))
 	if b.init != "" {
 		needs = append(needs, b.init)
@@ -110,7 +110,7 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 	needs = append(needs, b.ownTokens()...)
 	reason := "not a member of the cluster"
 	if d.Hosts[h.ID].Resume {
-		reason = "its join has not ended"
+		reason = "its join is unfinished"
 	}
 	if h.Role == desired.ControlPlane {
 		b.nodeReady(h, b.joinControlPlane(h, leader, reason, needs))
@@ -158,8 +158,8 @@ func (b *builder) ownTokens() []string {
 	if b.world.Is.API.AutoApproval == observed.Yes {
 		b.onCluster(string(step.RemoveAutoApproval), Step{
 			Intent: plainIntent(step.RemoveAutoApproval), Action: Remove,
-			Title:   "remove kubeadm's approval of any Node's certificate",
-			Reason:  "with it, every join token is good for every Node",
+			Title:   "remove automatic approval of Node certificates",
+			Reason:  "the kubeadm rule accepts every join token for every Node",
 			Changes: []string{"ClusterRoleBinding kubeadm:node-autoapprove-bootstrap"},
 		})
 	}
@@ -174,7 +174,7 @@ func (b *builder) ownTokens() []string {
 func (b *builder) nodeReady(h desired.Host, after string) {
 	b.onHost(h, Step{
 		Intent: nodeMeta(h), Action: Create, Title: "Node Ready",
-		Reason: "labels, annotations and taints of the manifest",
+		Reason: "labels, annotations and taints from the manifest",
 		Needs:  []string{after},
 	})
 }
@@ -210,10 +210,10 @@ func (b *builder) controllerFiles(h desired.Host) {
 	}
 	reason := "the controllers will run there"
 	if seen.Image != "" {
-		reason = "it has another version of them"
+		reason = "it has another version of these files"
 	}
 	b.onHost(h, Step{
-		Intent: step.With(params), Action: Change, Title: "upload the controllers' image and bundles", Reason: reason,
+		Intent: step.With(params), Action: Change, Title: "upload the controller image and bundles", Reason: reason,
 		Needs: needs, Changes: changes,
 	})
 }
@@ -224,7 +224,7 @@ func (b *builder) removeAddons(names []string) {
 		b.onCluster("remove-addon/"+name, Step{
 			Intent: step.With(step.RemoveAddonParams{Addon: name}), Action: Remove,
 			Title:  "remove addon " + name,
-			Reason: "the manifest no longer has it",
+			Reason: "it is no longer in the manifest",
 		})
 	}
 }
@@ -246,7 +246,7 @@ func (b *builder) planMachineDeployments(d decide.Decision) {
 		intent.Digest = hex.EncodeToString(sum[:])
 		b.onCluster("machines/"+name, Step{
 			Intent: intent, Action: Create, Title: "create MachineDeployment " + name,
-			Reason: "not in the cluster; its controllers make its Machines", Needs: needs,
+			Reason: "it is not in the cluster; the controllers create its Machines", Needs: needs,
 		})
 	}
 	for _, is := range b.world.Is.API.Pool.Deployed() {
@@ -258,7 +258,7 @@ func (b *builder) planMachineDeployments(d decide.Decision) {
 		b.onCluster("upgrade-machines/"+name, Step{
 			Intent: step.With(step.UpgradeMachinesParams{Namespace: is.Namespace, Name: is.Name, Kubelet: version}),
 			Action: Change, Title: "upgrade MachineDeployment " + name + " to " + version,
-			Reason: "its kubelets are to be " + is.Kubelet + "; its controllers change them, one after the other",
+			Reason: "its kubelets must be " + is.Kubelet + "; the controllers upgrade them one by one",
 			Needs:  b.plannedSteps(step.UpgradeControlPlane),
 		})
 	}
@@ -324,7 +324,7 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 			continue
 		}
 		b.renamed = append(b.renamed, b.fetchArtifacts(h, "fetch the image of cluster DNS",
-			"the host does not have "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"))
+			"the host lacks "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"))
 	}
 	return rest
 }

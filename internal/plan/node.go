@@ -54,8 +54,8 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	joins := func(s Step) bool { return s.Host == id && s.Intent.Kind.Joins() }
 	if !slices.ContainsFunc(b.plan.Steps, joins) {
 		last := decisions[len(decisions)-1]
-		return Plan{}, fmt.Errorf("%s could leave the cluster, and could not join it again: %s; run kubeone plan and "+
-			"see to that first", b.displayName(h), last.Trace[len(last.Trace)-1].Why)
+		return Plan{}, fmt.Errorf("%s could leave the cluster but could not join it again: %s; run kubeone plan and fix "+
+			"this first", b.displayName(h), last.Trace[len(last.Trace)-1].Why)
 	}
 	return b.plan, nil
 }
@@ -75,7 +75,7 @@ func removeHostPlan(in decide.Input, id string, gone bool, route string) (*build
 	case machine != "" && !reached:
 		return nil, fmt.Errorf("%s belongs to %s", b.displayName(h), machineOwner(machine))
 	case b.world.Is.API.Reached != observed.Yes:
-		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s",
+		return nil, fmt.Errorf("the cluster API does not answer, so %s cannot be removed safely: %s",
 			b.displayName(h), b.world.Is.API.Problem)
 	case b.controlPlane(h) && b.lastControlPlane(h):
 		return nil, b.endsCluster(h)
@@ -84,11 +84,11 @@ func removeHostPlan(in decide.Input, id string, gone bool, route string) (*build
 			"the host off first", b.displayName(h), seen.Problem)
 	case !reached && !gone:
 		return nil,
-			fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; "+
-				"if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are "+
-				"confirmed to be dead", b.displayName(h), seen.Problem)
+			fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; if it "+
+				"no longer exists, use --unreachable, which removes its etcd member and its Node once they are "+
+				"confirmed dead", b.displayName(h), seen.Problem)
 	case reached && gone:
-		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.displayName(h))
+		return nil, fmt.Errorf("%s answers, so it is not unreachable; omit --unreachable", b.displayName(h))
 	}
 	var err error
 	if reached && (seen.Marker != nil || hasData(seen) || seen.Kubelet.Installed) {
@@ -99,7 +99,7 @@ func removeHostPlan(in decide.Input, id string, gone bool, route string) (*build
 	return b, errors.Join(append([]error{err}, b.refused...)...)
 }
 
-// lastControlPlane reports whether no other host of the manifest has a voting member of etcd, or is known to belong to
+// lastControlPlane reports whether no other host in the manifest has a voting member of etcd, or is known to belong to
 // the control plane. Members outside the manifest do not count: the operator could not reach the cluster through them.
 func (b *builder) lastControlPlane(h desired.Host) bool {
 	if b.world.Is.Etcd.Reached != observed.Yes {
@@ -114,12 +114,12 @@ func (b *builder) lastControlPlane(h desired.Host) bool {
 
 func (b *builder) endsCluster(h desired.Host) error {
 	if others := b.strangeVoters(h); len(others) > 0 {
-		return fmt.Errorf("%s is the last control-plane host of the manifest, and etcd has %s besides: the "+
-			"cluster could not be reached any more; add their hosts to the manifest first", b.displayName(h),
+		return fmt.Errorf("%s is the last control-plane host in the manifest, but etcd also contains %s: the "+
+			"cluster would become unreachable; add their hosts to the manifest first", b.displayName(h),
 			problem.List(others))
 	}
-	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone "+
-		"reset without --host", b.displayName(h))
+	return fmt.Errorf("%s is the last control-plane host, so the cluster would end with it; if you intend this, use "+
+		"kubeone reset without --host", b.displayName(h))
 }
 
 // strangeVoters returns the names of etcd's voters other than the host's own.
@@ -135,9 +135,10 @@ func (b *builder) strangeVoters(h desired.Host) []string {
 }
 
 func (b *builder) unknownMembers(h desired.Host) error {
-	problem := cmp.Or(b.world.Is.Etcd.Problem, "no member of etcd was reached")
-	return fmt.Errorf("etcd's members are not known, and so not whether the quorum holds without %s: %s; bring etcd "+
-		"back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.displayName(h), problem)
+	problem := cmp.Or(b.world.Is.Etcd.Problem, "no etcd member was reached")
+	return fmt.Errorf("the etcd members are not known, so it is unknown whether etcd keeps quorum without %s: %s; "+
+		"bring etcd back first, as kubeone plan shows, or end the whole cluster with kubeone reset",
+		b.displayName(h), problem)
 }
 
 // removeDead plans the removal of the member and the Node of a host that is dead or bare.
@@ -149,12 +150,12 @@ func (b *builder) removeDead(h desired.Host) error {
 		m := b.world.Is.Etcd.Members[i]
 		if m.Healthy == observed.Yes {
 			return fmt.Errorf("etcd member %s answers the others, so %s is running and only this machine cannot reach "+
-				"it: repair the network, and remove it without --unreachable", m.Name, b.displayName(h))
+				"it: repair the network and run the command without --unreachable", m.Name, b.displayName(h))
 		}
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
-			return fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, "+
-				"kubeone plan says how", strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
+			return fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, as kubeone plan shows",
+				strings.TrimSpace(m.Name+" ("+m.ID+")"), v.Why)
 		}
 		b.removeMembers([]decide.Removal{
 			{Member: m.ID, Name: m.Name, Host: h.ID, Learner: m.Learner, Why: "asked for; " + v.Why},
@@ -171,12 +172,12 @@ func (b *builder) removeDead(h desired.Host) error {
 	return nil
 }
 
-// returnMinutes is how long the hosts of Machines may take to become free: a Machine gives up a silent host after ten
+// returnMinutes is how long Machine hosts may take to become free: a Machine gives up an unresponsive host after ten
 // minutes, and drains wait for pods.
 const returnMinutes = 30
 
-// mostNamed is the maximum number of hosts that one sentence names.
-const mostNamed = 20
+// maxNamed is the maximum number of hosts that one sentence names.
+const maxNamed = 20
 
 // emptyPool plans that the Machines of a cluster are deleted before it ends, and that later steps wait for their hosts.
 // With abandon it only names the hosts, which stay as they are.
@@ -191,7 +192,7 @@ func (b *builder) emptyPool(abandon bool) error {
 	switch all := slices.Concat(hosts, others); {
 	case pool.Problem != "" && abandon:
 		b.plan.Notes = append(b.plan.Notes,
-			"hosts of Machines, if there are any, stay as they are: the Machines could not be read: "+pool.Problem)
+			"Machine hosts, if there are any, stay as they are, because the Machines could not be read: "+pool.Problem)
 		return nil
 	case pool.Problem != "":
 		return b.addProblem(problem.MachinesUnknown, problem.Parameters{"error": pool.Problem})
@@ -200,7 +201,7 @@ func (b *builder) emptyPool(abandon bool) error {
 	case abandon:
 		if len(all) > 0 {
 			b.plan.Notes = append(b.plan.Notes,
-				"these hosts of Machines stay as they are, with all that is on them: "+problem.List(joinNames(all)))
+				"these Machine hosts and everything on them stay as they are: "+problem.List(joinNames(all)))
 		}
 		return nil
 	case len(others) > 0:
@@ -222,19 +223,19 @@ func (b *builder) returnHosts(pool observed.Pool, hosts []string) {
 		changes = append(changes, "Machine "+m.ID())
 	}
 	if pool.More {
-		changes = append(changes, "and more of them that were not read")
+		changes = append(changes, "and more that were not read")
 	}
 	var needs []string
 	if len(pool.Machines)+len(pool.Deployments)+pool.Sets > 0 {
 		needs = []string{b.onCluster(string(step.DeleteMachines), Step{
 			Intent: plainIntent(step.DeleteMachines), Action: Remove, Risk: Drains,
 			Title:  "delete the MachineDeployments, MachineSets and Machines",
-			Reason: "the cluster ends, and their hosts are returned before it does", Changes: changes,
+			Reason: "their hosts are returned before the cluster ends", Changes: changes,
 		})}
 	}
 	b.barrier = []string{b.onCluster(string(step.AwaitHosts), Step{
 		Intent: step.With(step.AwaitHostsParams{TimeoutSeconds: 60 * returnMinutes}),
-		Action: Remove, Risk: Drains, Title: "wait until the hosts of the pool are free", Needs: needs,
+		Action: Remove, Risk: Drains, Title: "wait until the hosts in the pool are free", Needs: needs,
 		Reason:  fmt.Sprintf("kubeone controller drains, resets and returns them, within %d minutes", returnMinutes),
 		Changes: hosts,
 	})}
@@ -259,25 +260,26 @@ func unreturnedHosts(pool observed.Pool) (hosts, others []string) {
 }
 
 // joinNames returns names for a sentence, only some of them if there are many.
-func joinNames(names []string) []string { return problem.Some(names, mostNamed) }
+func joinNames(names []string) []string { return problem.Some(names, maxNamed) }
 
 func (b *builder) addProblem(code problem.Code, parameters problem.Parameters) error {
 	return errors.New(problemText(b.names, problem.Problem{Code: code, Parameters: parameters}))
 }
 
-// keysStay notes that hosts of the pool keep accepting the cluster's SSH key after the cluster has ended.
+// keysStay notes that hosts in the pool keep accepting the cluster's SSH key after the cluster has ended.
 func (b *builder) keysStay(pool observed.Pool) {
 	var names []string
 	for _, h := range pool.Hosts {
 		names = append(names, h.Name)
 	}
 	if len(names) > 0 {
-		b.plan.Notes = append(b.plan.Notes, "hosts of the pool keep the cluster's SSH key in authorized_keys, unless "+
-			"kubeone host remove takes it out before the cluster ends: "+problem.List(joinNames(names)))
+		b.plan.Notes = append(b.plan.Notes,
+			"hosts in the pool keep the cluster SSH key in authorized_keys unless kubeone host remove deletes it before the "+
+				"cluster ends: "+problem.List(joinNames(names)))
 	}
 }
 
-// leavesMachine notes that a host of the manifest stays as it is if it belongs to a Machine, and reports whether it
+// leavesMachine notes that a host in the manifest stays as it is if it belongs to a Machine, and reports whether it
 // does.
 func (b *builder) leavesMachine(h desired.Host) bool {
 	m := b.world.Is.Hosts[h.ID].Marker
@@ -285,7 +287,7 @@ func (b *builder) leavesMachine(h desired.Host) bool {
 		return false
 	}
 	b.plan.Notes = append(b.plan.Notes,
-		fmt.Sprintf("%s belongs to Machine %s and stays as it is, with all that is on it", b.displayName(h), m.Machine))
+		fmt.Sprintf("%s belongs to Machine %s; the host and everything on it stay as they are", b.displayName(h), m.Machine))
 	return true
 }
 
@@ -296,8 +298,8 @@ func (b *builder) unseenMachines() {
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		if m := b.in.Is.Hosts[h.ID].Marker; m != nil && m.Complete {
-			b.plan.Notes = append(b.plan.Notes, "the API does not answer, so it is not known whether the cluster "+
-				"has Machines; their hosts stay as they are")
+			b.plan.Notes = append(b.plan.Notes,
+				"the API does not answer, so it is unknown whether the cluster has Machines; Machine hosts stay as they are")
 			return
 		}
 	}

@@ -128,7 +128,7 @@ func TestRefusedNodeChanges(t *testing.T) {
 	endpoint.Want.Endpoint.Host = "CP-1"
 	dark := healthyCluster(3, 0)
 	dark.Is.Etcd = observed.Etcd{Problem: "timed out"}
-	// The manifest now calls a control-plane host a worker, and etcd's members are not known.
+	// The manifest now calls a control-plane host a worker, and the etcd members are not known.
 	demoted := withDeadHosts(3, 1, "w-1")
 	demoted.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
 	for i := range demoted.Is.API.Nodes {
@@ -143,11 +143,11 @@ func TestRefusedNodeChanges(t *testing.T) {
 		says  string
 	}{
 		{"the last control-plane host of the manifest", RemoveNode, withSurplusHost(), "192.0.0.1", false,
-			"cp-1 is the last control-plane host of the manifest, and etcd has cp-2 besides"},
+			"cp-1 is the last control-plane host in the manifest, but etcd also contains cp-2"},
 		{"the last control-plane host", RemoveNode, healthyCluster(1, 1), "192.0.0.1", false,
 			"cp-1 is the last control-plane host"},
-		{"the API's endpoint", RemoveNode, endpoint, "192.0.0.1", false, "cp-1 is the API's endpoint (CP-1)"},
-		{"the endpoint, to be replaced", ReplaceNode, endpoint, "192.0.0.1", false, "cp-1 is the API's endpoint"},
+		{"the API endpoint", RemoveNode, endpoint, "192.0.0.1", false, "cp-1 is the API endpoint (CP-1)"},
+		{"the endpoint, to be replaced", ReplaceNode, endpoint, "192.0.0.1", false, "cp-1 is the API endpoint"},
 		{"the last one that is left", RemoveNode, healthyCluster(3, 0, "cp-2", "cp-3"), "192.0.0.1", false,
 			"is the last control-plane host"},
 		{"a healthy one while another is dead", RemoveNode, withDeadHosts(3, 0, "cp-3"), "192.0.0.1", false,
@@ -156,18 +156,18 @@ func TestRefusedNodeChanges(t *testing.T) {
 			"must not leave: without it 1 of 2 voters healthy, quorum 2"},
 		{"unreachable", RemoveNode, withDeadHosts(3, 1, "w-1"), "192.0.1.1", false,
 			"w-1 cannot be reached (connection timed out), so it cannot be drained"},
-		{"not unreachable", RemoveNode, healthyCluster(3, 1), "192.0.1.1", true, "w-1 answers: it is not unreachable"},
+		{"not unreachable", RemoveNode, healthyCluster(3, 1), "192.0.1.1", true, "w-1 answers, so it is not unreachable"},
 		{"a refused login", RemoveNode, denied, "192.0.1.1", true,
 			"w-1 is running and refuses the login (permission denied)"},
 		{"a member that the others hear", RemoveNode, cut, "192.0.0.3", true, "only this machine cannot reach it"},
 		{"no API", RemoveNode, mute, "192.0.1.1", false, "connection refused"},
-		{"no etcd", RemoveNode, blind, "192.0.0.3", true, "etcd's members are not known"},
+		{"no etcd", RemoveNode, blind, "192.0.0.3", true, "the etcd members are not known"},
 		{"no etcd, host reached", RemoveNode, dark, "192.0.0.2", false,
-			"etcd's members are not known, and so not whether the quorum holds without cp-2: timed out"},
+			"the etcd members are not known, so it is unknown whether etcd keeps quorum without cp-2: timed out"},
 		{"no etcd, host reached, to be replaced", ReplaceNode, dark, "192.0.0.2", false,
-			"etcd's members are not known"},
+			"the etcd members are not known"},
 		{"no etcd, and a worker's Node is a control-plane host's", RemoveNode, demoted, "192.0.1.1", true,
-			"etcd's members are not known"},
+			"the etcd members are not known"},
 		{"it could not join again", ReplaceNode, withOtherVersion(), "192.0.1.1", false, "could not join it again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -152,8 +152,8 @@ func TestASavedPlanIsReadOrRefused(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	for text, says := range map[string]string{
-		`{"format":1,"steps":[{"id":"a","intent":{"kind":"rewrite","parts":["etcd"]}}]}`: "format 1, this " +
-			"version reads format 2",
+		`{"format":1,"steps":[{"id":"a","intent":{"kind":"rewrite","parts":["etcd"]}}]}`: "format 1, but " +
+			"this version reads format 2",
 		`{"format":2,"steps":[{"id":"a","intent":{"kind":"rewrite"}}]}`:          `"rewrite" is not a kind of step`,
 		`{"format":2,"steps":[{"id":"a","intent":{"kind":"check","parts":[]}}]}`: `unknown field "parts"`,
 		`{`: "unexpected end",

@@ -290,7 +290,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		h, _ := in.Want.Host(s.Host)
 		switch s.Intent.Kind {
 		case step.Init, step.JoinWorker, step.JoinFinish:
-			joinHost(&out, h)
+			addHostJoinSteps(&out, h)
 			encryptLikeOthers(&out, h, s.Intent.Kind)
 		case step.RemoveEtcd:
 			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool {
@@ -426,7 +426,7 @@ func setRight(in *decide.Input, settings bool, components ...string) {
 	}
 }
 
-func joinHost(in *decide.Input, h desired.Host) {
+func addHostJoinSteps(in *decide.Input, h desired.Host) {
 	is := memberHost(h)
 	is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
 	is.Firewalls = openedFirewalls(in.Is.Hosts[h.ID])

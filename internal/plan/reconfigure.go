@@ -30,13 +30,13 @@ func (b *builder) reconfigureHosts(d decide.Decision) bool {
 		is := b.world.Is.Hosts[h.ID]
 		if pods := decide.EditedPods(&is); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
 			if !b.in.DiscardEdits {
-				b.addBlocked("to reconfigure " + b.displayName(h) + " would overwrite edits of " +
+				b.addBlocked("reconfiguring " + b.displayName(h) + " would overwrite edits of " +
 					problem.List(pods) + ": undo them, or keep them elsewhere and apply with --discard-edits")
 				return false
 			}
 			changes = append(changes, problem.List(pods)+", losing its edits")
 		}
-		verdict := b.judgeStop(h)
+		verdict := b.checkStop(h)
 		if !verdict.Safe {
 			b.blockStop(h, verdict)
 			return false
@@ -114,15 +114,15 @@ func (b *builder) configurationChanges(h desired.Host, drift []string) []string 
 		}
 		switch name {
 		case desired.FirewallDigest:
-			text = "other rules of kubeone in the firewall"
+			text = "other kubeone rules in the firewall"
 		case "kernel":
 			text = "kernel modules and settings"
 		case "containerd":
-			text = "containerd: its configuration, mirrors, proxy and trusted CAs; containers go on"
+			text = "containerd: its configuration, mirrors, proxy and trusted CAs; containers keep running"
 		case "kubelet":
-			text = "kubelet: its configuration; pods go on"
+			text = "kubelet: its configuration; pods keep running"
 		case desired.HardeningDigest:
-			text = "hardening: the modes of files"
+			text = "hardening: file modes"
 		case desired.ComponentsDigest:
 			text = "API server, controller manager, scheduler, etcd: those whose manifests change restart"
 		}

@@ -32,7 +32,8 @@ func TestAddonsThatCannotBeReadAreAnException(t *testing.T) {
 	in.Is.API.Record.Unreadable = map[string]string{observed.RecordAddons: "it is an x"}
 	in.Is.API.Addons = map[string]string{}
 	p, _ := Build(Input{Decide: in})
-	if diff := cmp.Diff([]string{"addons (which the cluster has cannot be read)"}, p.Exceptions()); diff != "" ||
+	want := []string{"addons (the list of addons in the cluster cannot be read)"}
+	if diff := cmp.Diff(want, p.Exceptions()); diff != "" ||
 		!p.Empty() {
 		t.Errorf("(-want +got):\n%s%s", diff, planText(p))
 	}

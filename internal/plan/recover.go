@@ -49,7 +49,7 @@ func (p Progress) mayReach() int64 {
 	return p.Revision
 }
 
-// Copy is a verified copy of a cluster's data. Values that its source does not have are zero.
+// Copy is a verified copy of a cluster's data. Values that are missing in its source are zero.
 type Copy struct {
 	From   step.Source
 	SHA256 string // hex, of the snapshot; "" for SurvivingMember
@@ -80,12 +80,12 @@ func (b *builder) recoveryEpoch(o RecoverOptions) int {
 
 // Recover plans how to restore a cluster without etcd quorum from a copy. etcd is stopped on every control-plane host
 // and restored on one of them; the others join it one after the other. It returns an error, and nothing should be done,
-// while etcd has its quorum, if the copy is another cluster's, and if a control-plane host may still be serving and can
+// while etcd has quorum, if the copy is another cluster's, and if a control-plane host may still be serving and can
 // neither be stopped nor was confirmed to be destroyed.
 func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
 	assessed := decide.AssessRecovery(in)
 	b := newBuilder(in, "recover")
-	if err := b.mayRecover(assessed, o); err != nil {
+	if err := b.checkRecovery(assessed, o); err != nil {
 		return Plan{}, err
 	}
 	target, err := b.recoverOn(o)
@@ -109,14 +109,14 @@ func (b *builder) planRecovery(target desired.Host, o RecoverOptions, d decide.D
 	restore := b.restoreCluster(target, o, needs, d)
 	for _, h := range b.hostsToRejoin(target) { // bare hosts are prepared meanwhile
 		if b.isBare(h) {
-			b.prepareHost(h, d)
+			b.addPrepareSteps(h, d)
 		}
 	}
 	b.barrier = []string{restore}
 	b.dropNodes(target, o, d)
 	for _, h := range b.hostsToRejoin(target) {
-		b.prepareHost(h, d)
-		b.joinHost(h, target, d)
+		b.addPrepareSteps(h, d)
+		b.addHostJoinSteps(h, target, d)
 	}
 	for i := range b.plan.Steps {
 		if in := &b.plan.Steps[i].Intent; in.Kind == step.DeleteNode {
@@ -161,7 +161,7 @@ func (b *builder) fenceHost(h desired.Host) string {
 		Intent: plainIntent(step.Fence), Action: Remove, Risk: Restarts,
 		Title: "stop etcd and API server, move their data aside", Reason: "the cluster is restored on another host",
 		Changes: []string{
-			"kubelet, etcd, API server, controllers stopped",
+			"kubelet, etcd, API server and controllers, which are stopped",
 			"/etc/kubernetes and /var/lib/etcd, kept in /var/lib/kubeone-old",
 		},
 	})
@@ -173,10 +173,10 @@ func (b *builder) restoreCluster(target desired.Host, o RecoverOptions, needs []
 	unfence := c.From == step.SurvivingMember && b.keepsEtcdData(target)
 	if seen.PKI != observed.Yes && !unfence || !seen.Kubelet.Installed || !seen.Containerd.Installed {
 		b.first = target.ID
-		b.prepareHost(target, d)
+		b.addPrepareSteps(target, d)
 		needs = append(needs, b.stepID(step.Images, target))
 	}
-	reason := "etcd's data from " + string(c.From)
+	reason := "etcd data from " + string(c.From)
 	if c.About != "" {
 		reason += ": " + c.About
 	}
@@ -187,9 +187,9 @@ func (b *builder) restoreCluster(target desired.Host, o RecoverOptions, needs []
 	}
 	switch {
 	case unfence:
-		changes = append(changes, "/etc/kubernetes and the data of etcd, taken back from /var/lib/kubeone-old")
+		changes = append(changes, "/etc/kubernetes and the etcd data, moved back from /var/lib/kubeone-old")
 	case seen.PKI != observed.Yes:
-		changes = append(changes, "/etc/kubernetes, with the CAs and service-account keys of the backup")
+		changes = append(changes, "/etc/kubernetes, with the CAs and service-account keys from the backup")
 	}
 	return b.onHost(target, Step{
 		Intent: step.With(step.RestoreParams{
@@ -215,13 +215,13 @@ func Epoch(p Plan, want desired.Cluster, is observed.World) int {
 }
 
 // dropNodes plans the deletion of Nodes without a machine: of hosts that were confirmed to be destroyed, of bare hosts
-// that join under the same name, and of members of the copy that the manifest does not have.
+// that join under the same name, and of members of the copy that are not in the manifest.
 func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Decision) {
 	for _, h := range b.in.Want.ControlPlane {
 		switch {
 		case h.ID == target.ID:
 		case b.in.Is.Hosts[h.ID].Reach != observed.Reached:
-			b.deleteNode(h, "its host was confirmed to be destroyed", nil, step.Death{})
+			b.deleteNode(h, "its host was confirmed as destroyed", nil, step.Death{})
 		case b.isBare(h):
 			a := d.Hosts[h.ID]
 			a.Replaced = true // the join deletes it first
@@ -229,7 +229,7 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 		}
 	}
 	for _, m := range b.strangersOf(slices.Concat(o.Copy.Members, b.etcdMembers(o))) {
-		b.deleteStrange(m.Name, "the manifest has no such control-plane host any more", step.Death{})
+		b.deleteStrange(m.Name, "this control-plane host is no longer in the manifest", step.Death{})
 	}
 }
 
@@ -291,36 +291,36 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
 	switch o.Copy.From {
 	case step.SurvivingMember:
-		note("the restored cluster has only what %s has; changes that only the lost members had committed are lost",
+		note("the restored cluster contains only the data on %s; changes that only the lost members had committed are lost",
 			b.displayName(target))
 		for _, h := range b.maybeNewer(target, o) {
 			note("%s may have newer data: %s", b.displayName(h), b.progressOf(h, o))
 		}
 	case step.BareSnapshot:
 		note("what was written after the snapshot is lost")
-		note("a bare snapshot is not signed: all that is in it, permissions and Secrets included, is taken at its word")
+		note("a bare snapshot is not signed, so all of its content is trusted, including permissions and Secrets")
 		if !b.sameCA(o.Copy) {
-			note("the snapshot names no cluster: that it is this one's was checked by its etcd members only")
+			note("the snapshot does not name a cluster; only its etcd members show that it belongs to this cluster")
 		}
 	case step.FullBackup:
 		note("what was written after the backup is lost")
 	}
 	if !b.membersKnown(o) {
-		note("etcd's former members are not known: make sure that none outside the manifest serves")
+		note("the former etcd members are not known; make sure that no member outside the manifest is serving")
 	}
 	if unasked := b.unreachedWorkers(); len(unasked) > 0 {
-		note("%s could not be asked for data of etcd or an API server: make sure that none of them was "+
-			"ever of the control plane", strings.Join(unasked, ", "))
+		note("%s could not be checked for etcd data or an API server; make sure that none of them ever belonged to the "+
+			"control plane", strings.Join(unasked, ", "))
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		seen := b.in.Is.Hosts[h.ID]
 		if pods := b.discardedStaticPods(target, &seen); len(pods) > 0 {
-			note("edits of static pods of %s are not carried over, but kept there in "+
-				"/var/lib/kubeone-old: %s", b.displayName(h), strings.Join(pods, "; "))
+			note("edits to static pods on %s are not carried over; they are kept there in /var/lib/kubeone-old: %s",
+				b.displayName(h), strings.Join(pods, "; "))
 		}
 		if seen.Reach != observed.Reached {
-			note("%s was confirmed to be destroyed: put its replacement into the manifest and apply; should it come "+
-				"back, apply moves its data aside", b.displayName(h))
+			note("%s was confirmed as destroyed: put its replacement into the manifest and run kubeone apply; if the host "+
+				"comes back, apply moves its data aside", b.displayName(h))
 		}
 	}
 }

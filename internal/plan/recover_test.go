@@ -218,7 +218,7 @@ func TestRecoverRefuses(t *testing.T) {
 		o    RecoverOptions
 		says string
 	}{
-		"a quorum that is there": {healthyCluster(3, 1), survivingHost(), "etcd has its quorum"},
+		"a quorum that is there": {healthyCluster(3, 1), survivingHost(), "etcd has quorum"},
 		"voters that nobody knows of": {func() decide.Input {
 			in := clusterWithLostHosts(silentHost)
 			in.Is.Etcd = observed.Etcd{Reached: observed.No}
@@ -226,7 +226,7 @@ func TestRecoverRefuses(t *testing.T) {
 				changeHost(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Active = false })
 			}
 			return in
-		}(), survivingHost(), "run kubeone apply, which does that; if etcd then answers that it has no quorum"},
+		}(), survivingHost(), "run kubeone apply, which does this; if etcd then reports that it has no quorum"},
 		"a host that nobody confirmed": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(survivingHost(), gone[0]),
 			"--confirm-destroyed cp-3"},
@@ -234,19 +234,19 @@ func TestRecoverRefuses(t *testing.T) {
 			destroyed(survivingHost(), gone...),
 			"cp-2 answers, so it is not destroyed"},
 		"a backup of another name": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
-			destroyed(backupOf(func(c *Copy) { c.Cluster = "beta" }), gone...), `of cluster "beta"`},
+			destroyed(backupOf(func(c *Copy) { c.Cluster = "beta" }), gone...), `belongs to cluster "beta"`},
 		"a backup of another CA": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...),
-			"of another cluster: its CA is sha256:bbbb"},
+			"to another cluster: its CA is sha256:bbbb"},
 		"a backup of neither CA, while that is rotated": {func() decide.Input {
 			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
 			changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"sha256:cccc", ca}})
 			return in
 		}(), destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...),
-			"of another cluster: its CA is sha256:bbbb"},
+			"to another cluster: its CA is sha256:bbbb"},
 		"a backup of another version": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...),
-			"recover with the version that ran"},
+			"recover with the version that was running"},
 		"a snapshot of strange members": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: []observed.Member{{Name: "x"}}}},
 				gone...), "none of its etcd members (x)"},
@@ -259,18 +259,18 @@ func TestRecoverRefuses(t *testing.T) {
 			}, gone...), "none of its etcd members (cp-1) has the name and the address"},
 		"a snapshot of another CA": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}},
-				gone...), "of another cluster: its CA is sha256:bbbb"},
+				gone...), "to another cluster: its CA is sha256:bbbb"},
 		"a damaged survivor": {clusterWithDamagedHost(), destroyed(survivingHost(), gone...),
-			"--host tries one all the same"},
+			"--host tries one anyway"},
 		"fenced hosts only": {clusterWithLostHosts(fencedHost, "cp-1", "cp-2", "cp-3"), survivingHost(),
-			"what a recovery has moved aside on cp-1, cp-2, cp-3, with --host"},
+			"the data that a recovery has moved aside on cp-1, cp-2, cp-3, with --host"},
 		"a snapshot where no host has the keys": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"),
 			RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
 		"a survivor where none is left": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"), survivingHost(),
 			"no control-plane host that answered holds etcd data"},
 		"to restore on a worker": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			func() RecoverOptions { o := destroyed(survivingHost(), gone...); o.On = "192.0.1.1"; return o }(),
-			"w-1 is no control-plane host"},
+			"w-1 is not a control-plane host"},
 		"a member that the manifest does not have": {addForeignMember(), destroyed(survivingHost(), gone...),
 			"etcd lists old-4, and no control-plane host of the manifest is that"},
 		"a host that the manifest calls a worker, and that has an etcd": {func() decide.Input {
@@ -278,13 +278,13 @@ func TestRecoverRefuses(t *testing.T) {
 			changeHost(in, "w-1", ofTheControlPlane)
 			return in
 		}(), destroyed(survivingHost(), gone...),
-			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
+			"w-1 is a worker in the manifest, but has etcd data or an API server"},
 		"a host that the manifest calls a worker, and that has an API server alone": {func() decide.Input {
 			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
 			changeHost(in, "w-1", func(h *observed.Host) { h.Manifests = []string{"kube-apiserver"} })
 			return in
 		}(), destroyed(survivingHost(), gone...),
-			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
+			"w-1 is a worker in the manifest, but has etcd data or an API server"},
 		"a host that the manifest calls a worker, and that has an etcd whose data is not known": {func() decide.Input {
 			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
 			changeHost(in, "w-1", func(h *observed.Host) {
@@ -292,7 +292,7 @@ func TestRecoverRefuses(t *testing.T) {
 			})
 			return in
 		}(), destroyed(survivingHost(), gone...),
-			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
+			"w-1 is a worker in the manifest, but has etcd data or an API server"},
 		"a host of another cluster": {func() decide.Input {
 			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
 			changeHost(in, "cp-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
@@ -429,12 +429,12 @@ func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 		says   string // part of the refusal, or of a note
 	}{
 		"both are silent": {func(decide.Input, *RecoverOptions) {}, "",
-			"cp-4 does not say how far it had got; cp-5 does not say"},
+			"cp-4 does not report its revision; cp-5 does not report"},
 		"one was chosen": {func(_ decide.Input, o *RecoverOptions) { o.On = five }, "restore/cp-5",
 			"cp-4 may have newer data"},
 		"one is silent": {func(_ decide.Input, o *RecoverOptions) {
 			o.Progress = map[string]Progress{five: {Revision: 9}}
-		}, "", "cp-4 does not say how far it had got; cp-5 has revision 9"},
+		}, "", "cp-4 does not report its revision; cp-5 has revision 9"},
 		"the one that does not run has more": {said(stopped(900), runs(800)), "restore/cp-4", ""},
 		"as much, and maybe more":            {said(stopped(800), runs(800)), "restore/cp-4", ""},
 		"a little less on its disk, maybe not so": {said(stopped(700), runs(800)), "",
@@ -496,13 +496,13 @@ func TestNothingIsRecoveredWhileAnybodyServes(t *testing.T) {
 		o.On = "192.0.0.4"
 		c.change(&in)
 		_, err := Recover(in, o)
-		if refused := err != nil && strings.Contains(err.Error(), "says that it serves"); refused != c.serves {
+		if refused := err != nil && strings.Contains(err.Error(), "reports that it is serving"); refused != c.serves {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// Where no host of the manifest serves, others may: the endpoint leads to them.
+// Where no host in the manifest serves, others may: the endpoint leads to them.
 func TestNothingIsRecoveredBesideAClusterThatOthersServe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -730,7 +730,7 @@ func TestApplyDoesNotDisturbARecovery(t *testing.T) {
 	}
 }
 
-// While the cluster's CA is rotated, a backup is taken of any of those that the hosts trust.
+// While the cluster CA is rotated, a backup is taken of any of those that the hosts trust.
 func TestABackupFromTheMiddleOfARotation(t *testing.T) {
 	t.Parallel()
 	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")

@@ -13,8 +13,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// mayRecover returns an error if the cluster must not be recovered.
-func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
+// checkRecovery returns an error if the cluster must not be recovered.
+func (b *builder) checkRecovery(assessed decide.Recovery, o RecoverOptions) error {
 	var errs []error
 	for _, p := range assessed.Unfit {
 		errs = append(errs, errors.New(problemText(b.names, p)))
@@ -23,48 +23,48 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 		return errors.Join(errs...)
 	}
 	if !assessed.Lost && !assessed.Listed {
-		return fmt.Errorf("etcd does not answer, and may get its quorum back when stopped units are started and "+
-			"missing files regenerated (of the manifest's hosts, %s): run kubeone apply, which does that; if etcd "+
-			"then answers that it has no quorum, because it has other members too, recover goes on", assessed.Why)
+		return fmt.Errorf("etcd does not answer, but may regain quorum when stopped units are started and missing files "+
+			"are regenerated (hosts in the manifest: %s): run kubeone apply, which does this; if etcd then reports that it "+
+			"has no quorum because it also has other members, run recover again", assessed.Why)
 	}
 	if !assessed.Lost {
-		return fmt.Errorf("etcd has its quorum, or gets it back when stopped units are started (%s): there is nothing "+
-			"to recover, and a restore would undo what was written since; kubeone apply does what is needed",
+		return fmt.Errorf("etcd has quorum, or regains it when stopped units are started (%s): there is nothing to "+
+			"recover, and a restore would undo what was written since; run kubeone apply instead",
 			assessed.Why)
 	}
 	if assessed.Serving != "" {
-		return fmt.Errorf("etcd or the API server of %s says that it serves, although this machine finds no quorum "+
-			"(%s): a recovery would begin a second cluster beside one that works; look for a network that is cut "+
-			"between control-plane hosts", assessed.Serving, assessed.Why)
+		return fmt.Errorf("etcd or the API server on %s reports that it is serving, although this machine finds no quorum "+
+			"(%s): a recovery would start a second cluster next to a working one; check the network between the "+
+			"control-plane hosts", assessed.Serving, assessed.Why)
 	}
 	if assessed.Elsewhere != "" {
-		return fmt.Errorf("an API server at %s says that it is ready, and it is none of the control-plane hosts that "+
-			"answered (%s): a recovery would begin a second cluster beside one that works; bring back the way to the "+
+		return fmt.Errorf("an API server at %s reports that it is ready, but it is not on any control-plane host that "+
+			"answered (%s): a recovery would start a second cluster next to a working one; restore the connection to the "+
 			"hosts that serve it, or put them into the manifest, and run kubeone apply; if another cluster answers "+
 			"there, correct apiEndpoint", assessed.Elsewhere, assessed.Why)
 	}
-	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
+	return errors.Join(b.ownCopy(o.Copy), b.checkAccountedFor(o))
 }
 
 // ownCopy returns an error if the copy is of another cluster, or of another version of Kubernetes.
 func (b *builder) ownCopy(c Copy) error {
 	if c.Cluster != "" && c.Cluster != b.in.Want.Name {
-		return fmt.Errorf("the %s is of cluster %q, not of %q", c.From, c.Cluster, b.in.Want.Name)
+		return fmt.Errorf("the %s belongs to cluster %q, not to %q", c.From, c.Cluster, b.in.Want.Name)
 	}
 	for _, h := range b.in.Want.ControlPlane { // workers do not decide this
 		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && !knowsCA(seen, c.CAHash) {
-			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash,
+			return fmt.Errorf("the %s belongs to another cluster: its CA is %s, but the CA on %s is %s", c.From, c.CAHash,
 				b.displayName(h),
 				seen.CAHash)
 		}
 	}
 	if v := c.KubernetesVersion; v != "" && v != b.in.Want.KubernetesVersion {
-		return fmt.Errorf("the %s is of Kubernetes %s and the manifest wants %s: recover with the version that ran, "+
-			"and upgrade afterwards", c.From, v, b.in.Want.KubernetesVersion)
+		return fmt.Errorf("the %s is from Kubernetes %s, but the manifest sets %s: recover with the version that was "+
+			"running, and upgrade afterwards", c.From, v, b.in.Want.KubernetesVersion)
 	}
 	if c.From == step.BareSnapshot && !b.sameCA(c) && !slices.ContainsFunc(c.Members, b.isHost) {
-		return fmt.Errorf("the snapshot is of another cluster, as far as it tells: none of its etcd members (%s) has "+
-			"the name and the address of a control-plane host of the manifest", memberNames(c.Members))
+		return fmt.Errorf("the snapshot appears to belong to another cluster: none of its etcd members (%s) has the name "+
+			"and the address of a control-plane host in the manifest", memberNames(c.Members))
 	}
 	return nil
 }
@@ -103,27 +103,28 @@ func memberNames(members []observed.Member) string {
 	return strings.Join(out, ", ")
 }
 
-// accountedFor returns an error if a former member may still be serving somewhere.
-func (b *builder) accountedFor(o RecoverOptions) error {
+// checkAccountedFor returns an error if a former member may still be serving somewhere.
+func (b *builder) checkAccountedFor(o RecoverOptions) error {
 	var missing, flags []string
 	var errs []error
 	for _, h := range b.in.Want.ControlPlane {
 		seen, confirmed := b.in.Is.Hosts[h.ID], slices.Contains(o.Destroyed, h.ID)
 		switch {
 		case seen.Reach == observed.Reached && confirmed, seen.Reach == observed.Denied && confirmed:
-			errs = append(errs, fmt.Errorf("%s answers, so it is not destroyed: leave it out of --confirm-destroyed%s",
+			errs = append(errs, fmt.Errorf("%s answers, so it is not destroyed: omit it from --confirm-destroyed%s",
 				b.displayName(h), deniedWhy(seen)))
 		case seen.Reach == observed.Denied:
-			errs = append(errs, fmt.Errorf("%s answers and refuses the login, so etcd cannot be stopped there%s",
+			errs = append(errs, fmt.Errorf("%s answers but refuses the login, so etcd cannot be stopped there%s",
 				b.displayName(h), deniedWhy(seen)))
 		case seen.Reach != observed.Reached && !confirmed:
 			missing, flags = append(missing, b.displayName(h)), append(flags, "--confirm-destroyed "+b.nodeName(h))
 		}
 	}
 	if len(missing) > 0 {
-		errs = append(errs, fmt.Errorf("%s cannot be reached, so etcd cannot be stopped there, and might serve the "+
-			"old data beside the new: bring back what can be brought back; what is destroyed for good, confirm with %s",
-			strings.Join(missing, " and "), strings.Join(flags, " ")))
+		errs = append(errs,
+			fmt.Errorf("%s cannot be reached, so etcd cannot be stopped there and might serve the old data alongside the "+
+				"new: bring back the hosts that still exist, and confirm the destroyed ones with %s",
+				strings.Join(missing, " and "), strings.Join(flags, " ")))
 	}
 	return errors.Join(append(errs, b.workersAccountedFor(o.Copy), b.strangersAccountedFor(o))...)
 }
@@ -140,11 +141,11 @@ func (b *builder) workersAccountedFor(c Copy) error {
 		if h.Machine != "" || seen.Reach != observed.Reached || !serves || b.ofAnotherCluster(seen, c) {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s has data of etcd or an API server, and the manifest calls it a worker: "+
-			"that would not be stopped, and might serve the old data beside the new. Switch the machine off, and take "+
-			"it out of the manifest until the cluster is back; if you know that it is of this control plane, put it "+
-			"under controlPlane.hosts",
-			b.displayName(h)))
+		errs = append(errs,
+			fmt.Errorf("%s is a worker in the manifest, but has etcd data or an API server: the recovery would not stop it, "+
+				"and it might serve the old data alongside the new. Switch the machine off, and remove it from the manifest "+
+				"until the cluster is back; if you know that it belongs to this control plane, put it under controlPlane.hosts",
+				b.displayName(h)))
 	}
 	return errors.Join(errs...)
 }

@@ -29,7 +29,7 @@ func (b *builder) dataHolders() []desired.Host {
 	return out
 }
 
-// etcdMembers returns etcd's members, from its own list, or else from data on disks and the copy.
+// etcdMembers returns the etcd members, from its own list, or else from data on disks and the copy.
 func (b *builder) etcdMembers(o RecoverOptions) []observed.Member {
 	if listed := b.in.Is.Etcd.Members; len(listed) > 0 {
 		return listed
@@ -37,7 +37,7 @@ func (b *builder) etcdMembers(o RecoverOptions) []observed.Member {
 	return slices.Concat(b.onDisks(o), o.Copy.Members)
 }
 
-// strangersOf returns the members that may serve and are not on a control-plane host of the manifest, each name once.
+// strangersOf returns the members that may serve and are not on a control-plane host in the manifest, each name once.
 // It skips members without a name, which have never started, and those whose host is now a worker without etcd data.
 func (b *builder) strangersOf(members []observed.Member) []observed.Member {
 	var out []observed.Member
@@ -73,7 +73,7 @@ func (b *builder) onDisks(o RecoverOptions) []observed.Member {
 	return quorum.Merged(out)
 }
 
-// membersKnown reports whether etcd's members are known from any source.
+// membersKnown reports whether the etcd members are known from any source.
 func (b *builder) membersKnown(o RecoverOptions) bool {
 	return len(b.in.Is.Etcd.Members) > 0 || len(o.Copy.Members) > 0 ||
 		slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool { return o.Progress[h.ID].Searched })
@@ -113,9 +113,9 @@ func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Ho
 func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 	switch p := o.Progress[h.ID]; {
 	case !p.isKnown():
-		return b.displayName(h) + " does not say how far it had got"
+		return b.displayName(h) + " does not report its revision"
 	case p.AtLeast:
-		return fmt.Sprintf("%s, whose etcd does not run, has revision %d on its disk and maybe a little more",
+		return fmt.Sprintf("%s, where etcd is not running, has revision %d on disk, or slightly more",
 			b.displayName(h), p.Revision)
 	default:
 		return fmt.Sprintf("%s has revision %d", b.displayName(h), p.Revision)
@@ -147,7 +147,7 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 		}
 	}
 	if len(reached) == 0 {
-		return desired.Host{}, errors.New("no control-plane host can be reached: there is none to restore on")
+		return desired.Host{}, errors.New("no control-plane host can be reached, so there is no host to restore on")
 	}
 	return b.checkTarget(reached[0], o.Copy)
 }
@@ -167,8 +167,8 @@ func (b *builder) newestHolder(o RecoverOptions) (desired.Host, error) {
 		for _, h := range holders {
 			all = append(all, b.progressOf(h, o))
 		}
-		return desired.Host{}, fmt.Errorf("it is not known which host has the newest data, and newer data of "+
-			"others would be lost: %s. Start etcd there, so that it tells, or choose one with --host",
+		return desired.Host{}, fmt.Errorf("it is not known which host has the newest data, and newer data on other hosts "+
+			"would be lost: %s. Start etcd there to find out, or choose a host with --host",
 			strings.Join(all, "; "))
 	}
 	return b.checkTarget(best, o.Copy)
@@ -187,11 +187,11 @@ func (b *builder) noHolder() error {
 	}
 	text := "no control-plane host that answered holds etcd data"
 	if len(damaged) > 0 {
-		text += " that is whole (damaged: " + b.joinDisplayNames(damaged, ", ") + "; --host tries one all the same)"
+		text += " that is undamaged (damaged: " + b.joinDisplayNames(damaged, ", ") + "; --host tries one anyway)"
 	}
 	text += ": recover from a backup or a snapshot"
 	if len(stopped) > 0 {
-		text += "; or from what a recovery has moved aside on " + b.joinDisplayNames(stopped, ", ") + ", with --host"
+		text += "; or from the data that a recovery has moved aside on " + b.joinDisplayNames(stopped, ", ") + ", with --host"
 	}
 	return errors.New(text)
 }
@@ -209,7 +209,7 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	seen := b.in.Is.Hosts[h.ID]
 	switch {
 	case h.Role != desired.ControlPlane:
-		return h, fmt.Errorf("%s is no control-plane host", b.displayName(h))
+		return h, fmt.Errorf("%s is not a control-plane host", b.displayName(h))
 	case seen.Reach != observed.Reached:
 		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.displayName(h),
 			seen.Problem)
@@ -218,16 +218,16 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 		(seen.Marker == nil || !seen.Marker.Restoring):
 		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.displayName(h))
 	case c.From != step.FullBackup && seen.PKI != observed.Yes:
-		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: "+
+		return h, fmt.Errorf("%s lacks the cluster CAs and service-account keys, and a %s does not contain them: "+
 			"recover from a backup", b.displayName(h), c.From)
 	case c.From != step.FullBackup && condition.ExpiredCA(&seen) != nil:
-		return h, fmt.Errorf("on %s the CA has expired (%s), and no client accepts what it signs: give it a new "+
-			"certificate for the same key first, below /etc/kubernetes/pki (openssl x509 -in ca.crt -signkey ca.key "+
+		return h, fmt.Errorf("on %s the CA has expired (%s), so no client accepts what it signs: create a new certificate "+
+			"for the same key in /etc/kubernetes/pki first (openssl x509 -in ca.crt -signkey ca.key "+
 			"-days 3650 -out ca.new && mv ca.new ca.crt), or recover from a backup with a valid one", b.displayName(h),
 			strings.Join(condition.ExpiredCA(&seen), ", "))
 	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
-		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and "+
-			"upgrade afterwards", b.displayName(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
+		return h, fmt.Errorf("%s ran Kubernetes %s, but the manifest sets %s: recover with the version that was running, "+
+			"and upgrade afterwards", b.displayName(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
 	}
 	return h, nil
 }

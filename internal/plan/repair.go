@@ -28,7 +28,7 @@ func (b *builder) planRepair(d decide.Decision) bool {
 		b.quarantineHosts(d)
 	}
 	if !b.clusterAnswers() {
-		b.plan.Again = "what else the cluster needs can be seen only when its API and etcd answer"
+		b.plan.Again = "other needs of the cluster are known only once its API and etcd answer"
 		return false
 	}
 	return true
@@ -92,7 +92,7 @@ func (b *builder) regenerateParts(h desired.Host, parts []string, reason string,
 	for _, part := range parts {
 		changes = append(changes, regeneratedPart(part))
 	}
-	if v := b.judgeStop(h); v.Outage && slices.Contains(parts, condition.PartCertificates) {
+	if v := b.checkStop(h); v.Outage && slices.Contains(parts, condition.PartCertificates) {
 		changes = append(changes, "outage: "+v.Why)
 	}
 	return b.onHost(h, Step{
@@ -105,13 +105,13 @@ func (b *builder) regenerateParts(h desired.Host, parts []string, reason string,
 func regeneratedPart(part string) string {
 	switch part {
 	case condition.PartCertificates:
-		return "certificates and kubeconfigs of the control plane, whose components start again"
+		return "control plane certificates and kubeconfigs; the components restart"
 	case condition.PartKubelet:
 		return "/etc/kubernetes/kubelet.conf and the kubelet's client certificate"
 	case condition.PartServing:
 		return "the kubelet's serving certificate"
 	case condition.PartSettings:
-		return "/var/lib/kubelet/config.yaml, as the manifest has it"
+		return "/var/lib/kubelet/config.yaml, as in the manifest"
 	default:
 		return "/etc/kubernetes/manifests/" + part + ".yaml"
 	}
@@ -180,7 +180,7 @@ func (b *builder) quarantineHosts(d decide.Decision) {
 		needs := append(b.snapshotBeforeLeaving(id), b.barrier...)
 		b.barrier = []string{b.onHost(h, Step{
 			Intent: plainIntent(step.Quarantine), Action: Remove, Risk: Restarts,
-			Title:   "stop the control plane, move etcd's remains aside",
+			Title:   "stop the control plane, move the remaining etcd data aside",
 			Reason:  strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "),
 			Needs:   needs,
 			Changes: []string{"/var/lib/etcd and /etc/kubernetes/manifests, kept in /var/lib/kubeone-old"},
@@ -207,7 +207,7 @@ func (b *builder) staleNodes(names []string) {
 	}
 }
 
-// deleteStrange plans to delete a Node that belongs to no host of the manifest.
+// deleteStrange plans to delete a Node that belongs to no host in the manifest.
 func (b *builder) deleteStrange(name, reason string, why step.Death) {
 	intent := step.With(step.DeleteNodeParams{Death: why})
 	intent.NodeName = name
@@ -216,7 +216,7 @@ func (b *builder) deleteStrange(name, reason string, why step.Death) {
 	})
 }
 
-// restoreFiles plans that edited files are restored, which also starts units that do not run.
+// restoreFiles plans that edited files are restored, which also starts stopped units.
 func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string) string {
 	is := b.world.Is.Hosts[h.ID]
 	var params step.RestoreFilesParams
@@ -237,7 +237,7 @@ func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string
 		}
 	}
 	if len(open) > 0 {
-		reasons = append(reasons, "others than root may read or change "+problem.List(open))
+		reasons = append(reasons, "users other than root can read or change "+problem.List(open))
 	}
 	if units := set.Union(params.Units(), d.Restarts[h.ID]); len(units) > 0 {
 		changes, risk = append(changes, problem.List(units)+" restarted, containers keep running"), Restarts

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// membersLeaveSafely counts by hand, in the order of the steps, which are in each other's needs.
+// membersLeaveSafely counts manually, in the order of the steps, which are in each other's needs.
 func membersLeaveSafely(in decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestorSteps(p)
 	gone, last := map[string]bool{}, ""
@@ -53,7 +53,7 @@ func membersLeaveSafely(in decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
-// Hosts are repaired one after the other while etcd has its quorum, and all at once when none would come up alone.
+// Hosts are repaired one after the other while etcd has quorum, and all at once when none would come up alone.
 func TestControlPlaneHostsAreRevivedOneByOneIfTheQuorumHolds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -18,8 +18,7 @@ import (
 type ResetOptions struct {
 	Hosts []string // IDs; empty means all, which ends the cluster
 	Purge bool     // also delete what the hosts have kept of etcd, by this reset and before
-	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends. Otherwise they are returned
-	// first.
+	// AbandonMachines leaves Machine hosts as they are when the cluster ends. Otherwise they are returned first.
 	AbandonMachines bool
 }
 
@@ -32,9 +31,9 @@ func Reset(in decide.Input, o ResetOptions) (Plan, error) {
 		return Plan{}, err
 	}
 	b := newBuilder(in, "reset")
-	ids, whole := o.Hosts, len(o.Hosts) == 0
+	ids, wholeCluster := o.Hosts, len(o.Hosts) == 0
 	var errs []error
-	if whole {
+	if wholeCluster {
 		for _, h := range in.Want.Hosts() {
 			ids = append(ids, h.ID)
 		}
@@ -44,43 +43,43 @@ func Reset(in decide.Input, o ResetOptions) (Plan, error) {
 	}
 	for _, id := range ids {
 		before := len(b.plan.Steps)
-		if whole && o.AbandonMachines && b.leavesMachine(b.hostByID(id)) {
+		if wholeCluster && o.AbandonMachines && b.leavesMachine(b.hostByID(id)) {
 			continue
 		}
-		err := b.resetHost(b.hostByID(id), whole)
+		err := b.resetHost(b.hostByID(id), wholeCluster)
 		if err != nil {
 			errs = append(errs, err)
 		}
 		switch h := b.hostByID(id); {
 		case o.Purge && err == nil:
-			b.purgeKept(h, whole, len(b.plan.Steps) > before)
+			b.purgeKept(h, wholeCluster, len(b.plan.Steps) > before)
 		case len(b.world.Is.Hosts[id].Kept) > 0:
 			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s keeps %s until kubeone reset --purge", b.displayName(h),
 				strings.Join(b.world.Is.Hosts[id].Kept, ", ")))
 		}
 	}
-	if whole {
+	if wholeCluster {
 		b.unseenMachines()
 	}
 	b.addHooks()
 	return b.plan, errors.Join(append(errs, b.refused...)...)
 }
 
-func (b *builder) resetHost(h desired.Host, whole bool) error {
+func (b *builder) resetHost(h desired.Host, wholeCluster bool) error {
 	seen := b.world.Is.Hosts[h.ID]
 	switch {
 	case seen.Reach != observed.Reached:
-		if machine := b.machineOn(h); machine != "" && !whole {
+		if machine := b.machineOn(h); machine != "" && !wholeCluster {
 			return fmt.Errorf("%s belongs to %s", b.displayName(h), machineOwner(machine))
 		}
-		if !whole {
+		if !wholeCluster {
 			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.displayName(h), seen.Problem)
 		}
 		b.plan.Notes = append(b.plan.Notes,
 			fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.displayName(h), seen.Problem))
 		return nil
 	case seen.Unwritable != "" && !b.controlPlane(h):
-		if !whole {
+		if !wholeCluster {
 			return unwritableError(b.displayName(h), seen)
 		}
 		b.plan.Notes = append(b.plan.Notes,
@@ -91,19 +90,19 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	case seen.Marker != nil && seen.Marker.Machine != h.Machine:
 		return fmt.Errorf("%s belongs to %s", b.displayName(h), machineOwner(seen.Marker.Machine))
 	case seen.Marker == nil && hasData(seen):
-		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); inspect /etc/kubernetes and "+
-			"/var/lib/etcd there, and clean it by hand", b.displayName(h))
+		return fmt.Errorf("%s holds data of unknown origin (it has no kubeone marker); inspect /etc/kubernetes and "+
+			"/var/lib/etcd there, and clean the host manually", b.displayName(h))
 	case seen.Marker == nil && !seen.Kubelet.Installed:
 		return nil // bare: a container runtime on it belongs to others
 	}
 	controlPlane := b.controlPlane(h)
 	_, hasNode := b.findNode(h)
-	needs, err := b.leaveCluster(h, whole)
+	needs, err := b.leaveCluster(h, wholeCluster)
 	if err != nil {
 		return err
 	}
 	last := b.onHost(h, Step{
-		Intent: step.With(step.ResetHostParams{MemberLeft: !whole}), Action: Remove, Risk: Restarts,
+		Intent: step.With(step.ResetHostParams{MemberLeft: !wholeCluster}), Action: Remove, Risk: Restarts,
 		Title: "reset to a bare host", Reason: b.resetReason(h), Needs: needs,
 		Changes: []string{
 			"containers, their mounts, network interfaces and rules",
@@ -111,10 +110,10 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 			"kubelet, containerd and their units",
 		},
 	})
-	if hasNode && !whole && b.world.Is.API.Reached == observed.Yes {
+	if hasNode && !wholeCluster && b.world.Is.API.Reached == observed.Yes {
 		last = b.deleteNode(h, "the host has left the cluster", []string{last}, step.Death{})
 	}
-	if controlPlane && !whole {
+	if controlPlane && !wholeCluster {
 		b.barrier = []string{last} // one control-plane host at a time
 	}
 	return nil
@@ -123,7 +122,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 // machineOwner returns the owner of a host whose marker names that Machine, as part of a sentence.
 func machineOwner(machine string) string {
 	if machine == "" {
-		return "the manifest, and is not a Machine's"
+		return "the manifest, not to a Machine"
 	}
 	namespace, name, _ := strings.Cut(machine, "/")
 	return fmt.Sprintf("Machine %s: kubectl -n %s delete machine %s returns it", machine, namespace, name)
@@ -131,13 +130,13 @@ func machineOwner(machine string) string {
 
 func (b *builder) resetReason(h desired.Host) string {
 	if b.resetKeeps(h) {
-		return "asked for; etcd's data, its snapshots and the PKI stay until kubeone reset --purge"
+		return "asked for; etcd data, snapshots and the PKI stay until kubeone reset --purge"
 	}
 	return "asked for"
 }
 
 // purgeKept plans to delete what a host has kept.
-func (b *builder) purgeKept(h desired.Host, whole, reset bool) {
+func (b *builder) purgeKept(h desired.Host, wholeCluster, reset bool) {
 	seen := b.world.Is.Hosts[h.ID]
 	keeps := reset && b.resetKeeps(h)
 	if seen.Reach != observed.Reached || len(seen.Kept) == 0 && !keeps {
@@ -149,10 +148,10 @@ func (b *builder) purgeKept(h desired.Host, whole, reset bool) {
 	}
 	kept := slices.Clone(seen.Kept)
 	if keeps {
-		kept = append(kept, "etcd's data, its snapshots and the PKI that this reset has kept")
+		kept = append(kept, "etcd data, snapshots and the PKI that this reset has kept")
 	}
 	b.onHost(h, Step{
-		Intent: step.With(step.PurgeParams{Quorum: !whole}), Action: Remove, Title: "delete what was kept",
+		Intent: step.With(step.PurgeParams{Quorum: !wholeCluster}), Action: Remove, Title: "delete what was kept",
 		Reason: "asked for; " + strings.Join(kept, ", "), Needs: needs, Changes: kept,
 	})
 }
@@ -165,8 +164,8 @@ func (b *builder) resetKeeps(h desired.Host) bool {
 
 // unwritableError returns the error of a host that cannot be reset.
 func unwritableError(name string, seen observed.Host) error {
-	return fmt.Errorf("%s cannot be locked, so it cannot be reset: %s; free space below /var/lib/kubeone or repair "+
-		"the disk. If it is to be given up, switch it off and use kubeone node remove %s --unreachable",
+	return fmt.Errorf("%s cannot be locked, so it cannot be reset: %s; free space in /var/lib/kubeone or repair the "+
+		"disk. To give up the host, switch it off and use kubeone node remove %s --unreachable",
 		name, seen.Unwritable, name)
 }
 
@@ -190,14 +189,14 @@ func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 
 // leaveCluster plans what comes before the reset of one host of a running cluster: its pods move to other hosts, and
 // its member leaves etcd.
-func (b *builder) leaveCluster(h desired.Host, whole bool) ([]string, error) {
-	if err := b.mayLeave(h); err != nil && !whole {
+func (b *builder) leaveCluster(h desired.Host, wholeCluster bool) ([]string, error) {
+	if err := b.checkLeave(h); err != nil && !wholeCluster {
 		return nil, err
 	}
-	if whole || b.world.Is.API.Reached != observed.Yes {
-		if !whole && b.isMember(h) {
-			return nil, fmt.Errorf("%s is in the cluster, whose API does not answer: it cannot be taken out safely; "+
-				"to end the whole cluster, reset without --host", b.displayName(h))
+	if wholeCluster || b.world.Is.API.Reached != observed.Yes {
+		if !wholeCluster && b.isMember(h) {
+			return nil, fmt.Errorf("%s belongs to the cluster, but the cluster API does not answer, so the host cannot be "+
+				"removed safely; to end the whole cluster, reset without --host", b.displayName(h))
 		}
 		return nil, nil
 	}
@@ -209,8 +208,8 @@ func (b *builder) leaveCluster(h desired.Host, whole bool) ([]string, error) {
 		m := b.world.Is.Etcd.Members[i]
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
-			return nil, fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, "+
-				"kubeone plan says how", m.Name, v.Why)
+			return nil, fmt.Errorf("etcd member %s must not leave: %s; bring the other members back first, as kubeone plan "+
+				"shows", m.Name, v.Why)
 		}
 		needs = []string{b.onHost(h, Step{
 			Intent: step.With(step.RemoveEtcdParams{Member: m.ID, Death: step.Death{Peer: h.ID}}),
@@ -222,17 +221,17 @@ func (b *builder) leaveCluster(h desired.Host, whole bool) ([]string, error) {
 	return needs, nil
 }
 
-// mayLeave reports why a control-plane host must not be reset alone: it is the last one, or it is unknown what etcd
+// checkLeave reports why a control-plane host must not be reset alone: it is the last one, or it is unknown what etcd
 // would lose.
-func (b *builder) mayLeave(h desired.Host) error {
+func (b *builder) checkLeave(h desired.Host) error {
 	data := b.etcdPart(h).Data != observed.No
 	switch {
 	case (data || b.memberIndex(h) >= 0) && b.lastControlPlane(h):
 		return b.endsCluster(h)
 	case b.in.Want.IsEndpoint(h) && len(b.in.Want.ControlPlane) > 1:
-		return fmt.Errorf("%s is the API's endpoint (%s): every kubelet dials it, and would find nothing there; let "+
-			"that address lead to a load balancer or another control-plane host first, and give this host another one "+
-			"in the manifest", b.displayName(h), b.in.Want.Endpoint.Host)
+		return fmt.Errorf("%s is the API endpoint (%s), and every kubelet would lose its connection; first point that "+
+			"address to a load balancer or another control-plane host, and give this host another "+
+			"address in the manifest", b.displayName(h), b.in.Want.Endpoint.Host)
 	case data && b.world.Is.Etcd.Reached != observed.Yes:
 		return b.unknownMembers(h)
 	}

@@ -95,13 +95,13 @@ func TestRefusedResets(t *testing.T) {
 		{"the quorum would be lost by the second", oneDead, []string{"192.0.0.1", "192.0.0.2", "192.0.0.3"},
 			"cp-3 must not leave"},
 		{"the last member", healthyCluster(1, 0), []string{"192.0.0.1"},
-			"cp-1 is the last control-plane host: the cluster ends with it; if that is meant, use kubeone " +
-				"reset without --host"},
+			"cp-1 is the last control-plane host, so the cluster would end with it; if you intend this, use " +
+				"kubeone reset without --host"},
 		{"no etcd, host reached", dark, []string{"192.0.0.2"},
-			"not whether the quorum holds without cp-2: timed out"},
+			"it is unknown whether etcd keeps quorum without cp-2: timed out"},
 		{"unfinished join, no API", unfinished, []string{"192.0.0.3"},
-			"not whether the quorum holds without cp-3: no member of etcd was reached"},
-		{"unfinished join, no API, but etcd", alone, []string{"192.0.0.3"}, "whose API does not answer"},
+			"it is unknown whether etcd keeps quorum without cp-3: no etcd member was reached"},
+		{"unfinished join, no API, but etcd", alone, []string{"192.0.0.3"}, "the cluster API does not answer"},
 		{"a host that does not answer", oneDead, []string{"192.0.0.5"}, "connection timed out"},
 		{"the API does not answer", gone, []string{"192.0.1.1"}, "reset without --host"},
 		{"another cluster's host", elsewhere, nil, `belongs to cluster "beta"`},

@@ -115,7 +115,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 		{name: "all", world: clusterWithMachines(), steps: []step.Kind{step.DeleteMachines, step.AwaitHosts}},
 		{
 			name: "no controllers", world: noController(func(*observed.Pool) {}),
-			refused: "hosts of Machines (2) must be returned first, but kubeone controller has not been " +
+			refused: "Machine hosts (2) must be returned first, but kubeone controller has not been " +
 				"active in the last seconds: m-1 (Machine kube-system/pool-a-1) and " +
 				"m-2 (Machine kube-system/pool-b-1); start kubeone controller; or reset with --abandon-machines, " +
 				"which leaves these hosts as they are",
@@ -123,7 +123,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 		{
 			name: "no controllers, and abandoned", world: noController(func(*observed.Pool) {}),
 			o:     ResetOptions{AbandonMachines: true},
-			notes: []string{"stay as they are, with all that is on them: m-1 (Machine kube-system/pool-a-1) and m-2"},
+			notes: []string{"stay as they are: m-1 (Machine kube-system/pool-a-1) and m-2"},
 		},
 		{
 			name: "only a host that was not returned", world: withPool(func(p *observed.Pool) {
@@ -133,7 +133,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 		{
 			name: "only free hosts", world: noController(func(p *observed.Pool) {
 				p.Deployments, p.Machines, p.Sets, p.Hosts = nil, nil, 0, p.Hosts[2:]
-			}), notes: []string{"keep the cluster's SSH key in authorized_keys", ": m-3"},
+			}), notes: []string{"keep the cluster SSH key in authorized_keys", ": m-3"},
 		},
 		{
 			name: "nobody has a host, and no controllers", world: noController(func(p *observed.Pool) {
@@ -152,7 +152,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 		{
 			name: "Machines of another program, abandoned", world: withPool(cloud),
 			o:     ResetOptions{AbandonMachines: true},
-			notes: []string{"stay as they are, with all that is on them: m-1 (Machine kube-system/pool-a-1)"},
+			notes: []string{"stay as they are: m-1 (Machine kube-system/pool-a-1)"},
 		},
 		{
 			name: "Machines that could not be read", world: withPool(func(p *observed.Pool) {
@@ -209,7 +209,7 @@ func TestManyHostsAreNotAllNamed(t *testing.T) {
 	}
 }
 
-// A host of the manifest that a Machine has is left where Machines are abandoned, and an error where they are not.
+// A host in the manifest that a Machine has is left where Machines are abandoned, and an error where they are not.
 func TestAMachinesHostInTheManifestIsLeftWithTheOthers(t *testing.T) {
 	t.Parallel()
 	in := clusterWithMachines()

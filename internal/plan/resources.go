@@ -22,7 +22,7 @@ func (b *builder) applyResources(d decide.Decision) {
 		if h := b.hostByID(id); !b.hasStep(b.stepID(step.NodeReady, h)) {
 			b.onHost(h, Step{
 				Intent: nodeMeta(h), Action: Change, Title: "set labels, annotations and taints",
-				Reason: "the Node's differ from the manifest", Changes: []string{"Node " + b.nodeName(h)},
+				Reason: "those on the Node differ from the manifest", Changes: []string{"Node " + b.nodeName(h)},
 			})
 		}
 	}
@@ -58,14 +58,14 @@ func (b *builder) applyResources(d decide.Decision) {
 func (b *builder) recordReason() string {
 	switch {
 	case b.credentialsOfMachines():
-		return "the hosts of Machines have other credentials"
+		return "credentials on Machine hosts differ"
 	case b.world.Is.API.Record.IsUnreadable(decide.RepairableKeys(b.world.Want, b.world.Is)...):
-		return "the cluster's record cannot be read as a whole"
+		return "the cluster record is partly unreadable"
 	}
-	return "the cluster's record is of another manifest"
+	return "the cluster record holds another manifest"
 }
 
-// credentialsOfMachines reports whether the record's credentials for hosts of Machines differ from the manifest's.
+// credentialsOfMachines reports whether the record's credentials for Machine hosts differ from the manifest's.
 func (b *builder) credentialsOfMachines() bool {
 	p := b.world.Is.API.Pool
 	return p != nil && p.Credentials == observed.No
@@ -106,8 +106,8 @@ func (b *builder) applyAddons(names []string) {
 	}
 }
 
-// missingAddons returns the addons that the cluster does not have, sorted. If an installation was interrupted before
-// the network plugin, no Node is Ready, and an upgrade would wait for that.
+// missingAddons returns the addons that are not in the cluster, sorted. If an installation was interrupted before the
+// network plugin, no Node is Ready, and an upgrade would wait for that.
 func (b *builder) missingAddons() []string {
 	if b.in.About != nil || b.in.Want.Endpoint.Later != "" ||
 		b.world.Is.API.Record.IsUnreadable(observed.RecordAddons) {
@@ -127,7 +127,7 @@ func (b *builder) addonReason(name, had string) string {
 	case had == "":
 		return "not in the cluster"
 	case had != b.in.Addons[name]:
-		return "the cluster has an older version of it"
+		return "the cluster runs an older version of it"
 	}
 	return listDifferences(b.world.Is.API.Compared[name].Differences)
 }

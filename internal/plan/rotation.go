@@ -74,13 +74,13 @@ func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs [
 	if in(rotation.Forget, observed.ClusterCA) {
 		if b.plansPhase(step.RotateUse, observed.ClusterCA) {
 			// Users' certificates are of the former CA, and so is this run's.
-			b.addRerunReason("the cluster's former CA is dropped once no certificate that it has signed is in " +
+			b.addRerunReason("the former cluster CA is dropped once no certificate that it has signed is in " +
 				"use: give users new kubeconfigs again (kubeone kubeconfig), and then run " +
 				"kubeone certificates rotate-ca --resume")
 			return needs, observed.ClusterCA
 		}
 		if unseen != "" {
-			b.addRerunReason("the cluster's former CA is trusted until no certificate that it has signed is in " +
+			b.addRerunReason("the former cluster CA is trusted until no certificate that it has signed is in " +
 				"use, which is unknown for " + unseen)
 			return needs, observed.ClusterCA
 		}
@@ -122,12 +122,12 @@ func (b *builder) whyNotRotatable(d decide.Decision, authorities []string) strin
 	hosts := rotation.HostsOf(b.in.Want.ControlPlane, b.in.Is.Hosts)
 	if slices.Contains(authorities, observed.ClusterCA) && !slices.Contains(rotation.Begun(hosts), observed.ClusterCA) {
 		if others := b.nodesElsewhere(); len(others) > 0 {
-			return "the cluster's own CA is not rotated while it has Nodes that are not in the manifest, because " +
-				"they would not get the next one: " + problem.List(others) + " (--authority names other keys)"
+			return "the cluster CA is not rotated while the cluster has Nodes that are not in the manifest, because they " +
+				"would not get the next CA: " + problem.List(others) + " (--authority names other keys)"
 		}
 	}
 	if unknown := rotation.Unknown(hosts, authorities); len(unknown) > 0 {
-		return "a control-plane host does not tell what it trusts for " + problem.List(unknown) +
+		return "a control-plane host does not report what it trusts for " + problem.List(unknown) +
 			": its file of certificates or public keys in /etc/kubernetes/pki is missing or unreadable"
 	}
 	return ""
@@ -150,11 +150,11 @@ func (b *builder) rotateOn(h desired.Host, d rotation.Decision, needs []string) 
 func authorityTitle(name string) string {
 	switch name {
 	case observed.ClusterCA:
-		return "the cluster's CA"
+		return "the cluster CA"
 	case observed.EtcdCA:
-		return "etcd's CA"
+		return "the etcd CA"
 	case observed.FrontProxyCA:
-		return "the front proxy's CA"
+		return "the front proxy CA"
 	}
 	return "the key of service accounts"
 }
@@ -167,12 +167,12 @@ func rotationTitle(d rotation.Decision) string {
 	names := problem.List(of)
 	switch d.Phase {
 	case rotation.Learn:
-		return "trust a new key beside the present one: " + names
+		return "trust a new key in addition to the present one: " + names
 	case rotation.Use:
 		return "sign with the new key: " + names
 	case rotation.Forget, rotation.Settled:
 	}
-	return "trust the new key alone: " + names
+	return "trust only the new key: " + names
 }
 
 func rotationReason(p rotation.Phase) string {
@@ -183,7 +183,7 @@ func rotationReason(p rotation.Phase) string {
 		return "all control-plane hosts trust it"
 	case rotation.Forget, rotation.Settled:
 	}
-	return "nothing that another key has signed is in use any more"
+	return "nothing signed by another key is still in use"
 }
 
 func (b *builder) rotationChanges(d rotation.Decision) []string {
@@ -205,21 +205,21 @@ func (b *builder) rotationChanges(d rotation.Decision) []string {
 	out := []string{problem.List(starts) + verb}
 	if d.Phase == rotation.Use {
 		if has(observed.ClusterCA) {
-			out = append(out, "certificates of the API server and kubeconfigs of the control plane, signed again",
-				"clients that trust only the former CA reject the API server from then on")
+			out = append(out, "API server certificates and control plane kubeconfigs, signed again",
+				"from then on, clients that trust only the former CA reject the API server")
 		}
 		if has(observed.EtcdCA) {
-			out = append(out, "certificates of etcd and of its clients, signed again")
+			out = append(out, "certificates of etcd and its clients, signed again")
 		}
 		if has(observed.FrontProxyCA) {
-			out = append(out, "certificate of the front proxy's client, signed again")
+			out = append(out, "front proxy client certificate, signed again")
 		}
 	}
 	if d.Phase == rotation.Forget && has(observed.ClusterCA) {
-		out = append(out, "kubeconfigs and other certificates that the former CA has signed are refused from then on")
+		out = append(out, "from then on, kubeconfigs and other certificates signed by the former CA are refused")
 	}
 	if len(b.in.Want.ControlPlane) == 1 {
-		out = append(out, "outage: the API does not answer meanwhile")
+		out = append(out, "outage: the API does not answer during this time")
 	}
 	return out
 }
@@ -257,7 +257,7 @@ func (b *builder) renewTokens(needs []string) []string {
 }
 
 // RotationGoals returns the authorities with the given names, as an operator writes them. Without names it returns all
-// but the cluster's CA, whose rotation needs the operator's help; if that has begun, it is included. An unknown name is
+// but the cluster CA, whose rotation needs the operator's help; if that has begun, it is included. An unknown name is
 // an error.
 func RotationGoals(names []string, in decide.Input) ([]string, error) {
 	all := observed.Authorities()
@@ -269,7 +269,7 @@ func RotationGoals(names []string, in decide.Input) ([]string, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(all, name) {
-			return nil, fmt.Errorf("%q is no authority whose key can be rotated; those are %s", name,
+			return nil, fmt.Errorf("the key of authority %q cannot be rotated; choose from %s", name,
 				strings.Join(all, ", "))
 		}
 	}

@@ -92,7 +92,7 @@ func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 			t.Errorf("%s: %s", id, diff)
 		}
 	}
-	const title = "trust a new key beside the present one: etcd's CA, the front proxy's CA and the key of " +
+	const title = "trust a new key in addition to the present one: the etcd CA, the front proxy CA and the key of " +
 		"service accounts"
 	if s := p.Steps[0]; s.Risk != Restarts || s.Title != title {
 		t.Errorf("%s, %s", s.Title, s.Risk)
@@ -129,7 +129,7 @@ func TestNothingIsRotatedWhereSomebodyWouldNotHearOfIt(t *testing.T) {
 			in.Is.Etcd.Members = append(slices.Clone(in.Is.Etcd.Members),
 				observed.Member{ID: "9", Name: "cp-9", Healthy: observed.Yes})
 		},
-		"a control-plane host does not tell what it trusts for front-proxy": func(in *decide.Input) {
+		"a control-plane host does not report what it trusts for front-proxy": func(in *decide.Input) {
 			changeAuthority(*in, "cp-3", observed.FrontProxyCA, observed.Authority{})
 		},
 	} {
@@ -152,7 +152,7 @@ func TestTokensThatNobodySeesKeepTheFormerKey(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*decide.Input){
 		"w-1 (unreachable)": func(in *decide.Input) { replaceHost(*in, "w-1", silentHost) },
-		"pool-1 (not of the manifest)": func(in *decide.Input) {
+		"pool-1 (not in the manifest)": func(in *decide.Input) {
 			in.Is.API.Nodes = append(slices.Clone(in.Is.API.Nodes), observed.Node{Name: "pool-1", Ready: observed.Yes})
 		},
 	} {
@@ -166,7 +166,8 @@ func TestTokensThatNobodySeesKeepTheFormerKey(t *testing.T) {
 		}, stepOrder(p)); err != nil || diff != "" || !strings.Contains(p.Again, want) {
 			t.Errorf("%v, %q %s", err, p.Again, diff)
 		}
-		if s, _ := p.Step("rotate-use/cp-1"); !slices.Contains(s.Changes, "outage: the API does not answer meanwhile") {
+		s, _ := p.Step("rotate-use/cp-1")
+		if !slices.Contains(s.Changes, "outage: the API does not answer during this time") {
 			t.Errorf("changes %q", s.Changes)
 		}
 	}
@@ -368,7 +369,7 @@ func TestTheClustersCAIsNotRotatedWithNodesOfOthers(t *testing.T) {
 	}
 }
 
-// Wherever the rotation of the cluster's CA was cut off, the next runs end it, and after no step does anybody sign with
+// Wherever the rotation of the cluster CA was cut off, the next runs end it, and after no step does anybody sign with
 // one that a host, a worker too, does not trust.
 func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
 	t.Parallel()

@@ -45,11 +45,11 @@ func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]str
 	for _, n := range nodes {
 		taken[n.Name] = true
 	}
-	there := match.IndexNodes(in.Is.API.Nodes)
+	nodesByName := match.IndexNodes(in.Is.API.Nodes)
 	for _, h := range in.Want.Hosts() {
 		names[h.ID] = nodes[h.ID].Name
 		recorded := recordedNode(in.Is.API, h)
-		if there.Named(recorded) != nil && names[h.ID] == "" && !taken[recorded] {
+		if nodesByName.Named(recorded) != nil && names[h.ID] == "" && !taken[recorded] {
 			names[h.ID], taken[recorded] = recorded, true
 		}
 	}
@@ -66,8 +66,8 @@ func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]str
 	return names
 }
 
-// recordedNode returns the name of the host's Node in the cluster's record; the Node may no longer exist. The record
-// does not have hosts of Machines.
+// recordedNode returns the name of the host's Node in the cluster record; the Node may no longer exist. The record does
+// not have Machine hosts.
 func recordedNode(api observed.API, h desired.Host) string {
 	if api.Record == nil || h.Machine != "" {
 		return ""
@@ -122,7 +122,7 @@ func (b *builder) onHost(h desired.Host, s Step) string {
 	return b.addStep(h, s)
 }
 
-// onCluster adds a step that concerns no host of the manifest and returns its ID.
+// onCluster adds a step that concerns no host in the manifest and returns its ID.
 func (b *builder) onCluster(id string, s Step) string {
 	s.ID = id
 	return b.addStep(desired.Host{}, s)
@@ -142,7 +142,7 @@ func (b *builder) insertStep(h desired.Host, s Step, at int) string {
 	if s.Intent.Kind == step.RemoveEtcd {
 		part.Member = step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member
 	}
-	if v := quorum.May(s.Intent.Disrupts(), b.world.Is.Etcd, part); !v.Safe {
+	if v := quorum.Check(s.Intent.Disrupts(), b.world.Is.Etcd, part); !v.Safe {
 		b.refused = append(b.refused, fmt.Errorf("%s (%s): %s", s.ID, s.Title, v.Why))
 	}
 	s.Intent.Version, s.Risk = b.in.Want.KubeletVersion(h), cmp.Or(s.Risk, NoRisk)
@@ -168,7 +168,7 @@ func Sign(p *Plan, digests map[string]string) {
 // packageChanges returns a line with the packages of the distribution that a host lacks.
 func packageChanges(seen observed.Host) []string {
 	if packages := preflight.Packages(&seen); len(packages) > 0 {
-		return []string{"packages of the distribution: " + strings.Join(packages, ", ")}
+		return []string{"distribution packages: " + strings.Join(packages, ", ")}
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
 	return append(newBinaries(binaries, seen), "kernel modules and settings", "containerd.service, kubelet.service")
 }
 
-// newBinaries returns a line for each binary that the host does not have in the desired version.
+// newBinaries returns a line for each binary that is missing on the host in the desired version.
 func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
 	var out []string
 	for _, b := range binaries {
@@ -260,8 +260,8 @@ func (b *builder) memberIndex(h desired.Host) int {
 	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.nodeName(h))
 }
 
-// judgeStop reports whether the host's etcd member may be stopped for a while. A host without a member may.
-func (b *builder) judgeStop(h desired.Host) quorum.Verdict {
+// checkStop reports whether the host's etcd member may be stopped for a while. A host without a member may.
+func (b *builder) checkStop(h desired.Host) quorum.Verdict {
 	i := b.memberIndex(h)
 	if i < 0 {
 		return quorum.Verdict{Safe: true}
@@ -295,13 +295,13 @@ func (b *builder) planInstructions(d decide.Decision) {
 		case fsm.Repair:
 			b.planRepair(d)
 		case fsm.Join:
-			b.joinHosts(d)
+			b.addJoinSteps(d)
 		case fsm.Resources:
 			b.applyResources(d)
 		}
 	}
 	b.addInstructions(d)
-	b.plan.Again = "what follows depends on what you do; apply again afterwards"
+	b.plan.Again = "the next steps depend on what you do; apply again afterwards"
 }
 
 // addBlocked says that the next steps are known but not carried out. Repairs and joins that are planned already stay.
@@ -319,7 +319,7 @@ func (b *builder) addLaterError(d decide.Decision) {
 	if len(b.plan.Steps) == 0 {
 		return
 	}
-	b.plan.Again = "what follows needs you first"
+	b.plan.Again = "the next steps need you to act first"
 	for _, p := range d.Problems {
 		b.plan.Notes = append(b.plan.Notes, problemText(b.names, p))
 	}

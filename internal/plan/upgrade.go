@@ -59,11 +59,11 @@ func (b *builder) uncordonLeft(d decide.Decision) {
 	var opened []string
 	for _, id := range d.Uncordon {
 		h := b.hostByID(id)
-		again := b.owesAfterUpgrade(h) && slices.Contains(d.Upgrades, id)
+		again := b.hasHooksAfterUpgrade(h) && slices.Contains(d.Upgrades, id)
 		if !b.hasStep(b.stepID(step.Uncordon, h)) && !again {
-			reason := "a run that was interrupted left it cordoned"
+			reason := "an interrupted run left it cordoned"
 			if n, _ := b.findNode(h); !n.Unschedulable {
-				reason = "it is open, and the mark of a run that had cordoned it is left"
+				reason = "it is schedulable, but still has the mark of a run that had cordoned it"
 			}
 			opened = append(opened, b.uncordonNode(h, reason, nil, step.UncordonParams{Resume: true}))
 		}
@@ -99,7 +99,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 				changes = append(changes, file+", losing its edits")
 			}
 		}
-		verdict := b.judgeStop(h)
+		verdict := b.checkStop(h)
 		if !verdict.Safe {
 			b.blockStop(h, verdict)
 			return nil
@@ -312,7 +312,7 @@ func (b *builder) versionChange(h desired.Host) string {
 	case len(parts) == 0 && b.in.ForceUpgrade:
 		return "roll-out forced"
 	case len(parts) == 0:
-		return "its Node reports other versions than those that are installed"
+		return "the versions that its Node reports differ from the installed ones"
 	}
 	return strings.Join(parts, ", ") + ", want " + wanted
 }
@@ -362,7 +362,7 @@ func (b *builder) systemSettings(d decide.Decision) {
 		}
 	}
 	if slices.Contains(d.Settings, "kube-proxy") {
-		changes = append(changes, "pods of kube-proxy, one Node after the other")
+		changes = append(changes, "kube-proxy pods, one Node after another")
 	}
 	id := string(step.SetSystem)
 	if b.hasStep(id) { // again, after kubeadm has applied its own

@@ -46,7 +46,7 @@ func (b *builder) followWorker(d decide.Decision) bool {
 	h := b.in.Want.Workers[0]
 	switch d.Route {
 	case fsm.Join:
-		b.joinHosts(d)
+		b.addJoinSteps(d)
 	case fsm.Repair:
 		b.repairHosts(d)
 	case fsm.Upgrade:
@@ -58,7 +58,7 @@ func (b *builder) followWorker(d decide.Decision) bool {
 	case fsm.Return:
 		b.giveBack()
 	case fsm.Abandon:
-		b.deleteNode(h, "its host does not answer, and the wait for it is over", nil,
+		b.deleteNode(h, "its host does not answer, and the wait has timed out", nil,
 			step.Death{Peer: h.ID, Confirm: true})
 	case fsm.Wait, fsm.Error:
 		b.plan.Again = strings.Join(problem.Whats(d.Problems), "; ")

@@ -34,7 +34,7 @@ func hooksFunction(steps []step.Intent) string {
 // pendingHooks returns the stages before which the host records pending hooks of an activity, as "STAGE:ACTIVITY".
 func pendingHooks(steps []step.Intent) []string {
 	var out []string
-	for kind, activity := range step.Owed(steps) {
+	for kind, activity := range step.PendingHooks(steps) {
 		out = append(out, string(kind)+":"+string(activity))
 	}
 	slices.Sort(out)

@@ -85,7 +85,7 @@ func TestAListHasTheWordsThatItWasMadeOf(t *testing.T) {
 			for _, text := range evil {
 				in := input("cp-1")
 				c.change(&in, text)
-				if _, err := Render(in); err == nil || !strings.Contains(err.Error(), "cannot be a word of ") {
+				if _, err := Render(in); err == nil || !strings.Contains(err.Error(), "is not a valid word in ") {
 					t.Errorf("%q: %v, want an error about %s", text, err, c.variable)
 				}
 			}

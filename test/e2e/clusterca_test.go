@@ -100,7 +100,7 @@ func (s *scenario) joinsMeanwhile(name string) {
 
 func (s *scenario) caLearnt() {
 	s.runCommand(2, []string{"certificates", "rotate-ca", "--authority", "cluster", "--dry-run"},
-		"trust a new key beside the present one: the cluster's CA", "restart pods")
+		"trust a new key in addition to the present one: the cluster CA", "restart pods")
 	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1", "--authority", "cluster")
 	s.runCommand(0, []string{"plan"}, "rotation of cluster has begun")

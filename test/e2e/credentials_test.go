@@ -176,7 +176,7 @@ func credentialsEnd(s *scenario) {
 }
 
 // checkNoSecrets searches for secrets where none may be: the hosts' journals and world-readable files, the operator's
-// directory, the cluster's record and history, and a support bundle.
+// directory, the cluster record and history, and a support bundle.
 func (s *scenario) checkNoSecrets(secrets ...string) {
 	s.Helper()
 	archive := filepath.Join(s.TempDir(), "support.tar.gz")

@@ -57,7 +57,7 @@ func endpointMoves(s *scenario) {
 	s.runCommand(15, []string{"plan"}, "one of several control-plane hosts")
 	s.endpointAt(address)
 	ready := s.readyThroughout()
-	s.runCommand(2, []string{"plan"}, "add "+address+" to the API server's certificate",
+	s.runCommand(2, []string{"plan"}, "add "+address+" to the API server certificate",
 		"dial "+address+":6443", "publish the endpoint "+address+":6443")
 	// A worker that does not reach the new address keeps the old one. Until it does, the cluster's objects keep it too.
 	s.breakHost(worker, "ip route add blackhole "+address)
@@ -182,7 +182,7 @@ func formerAddressDropped(s *scenario) {
 		s.runCommand(15, []string{"plan", "--drop-old-names"}, "keep their former names because of worker-1")
 	}, s.Lab.Host("worker-1"))
 	s.eventually("worker-1 is back", time.Minute, s.planIsEmpty)
-	s.runCommand(2, []string{"plan", "--drop-old-names"}, "remove "+old+" from the API server's certificate")
+	s.runCommand(2, []string{"plan", "--drop-old-names"}, "remove "+old+" from the API server certificate")
 	s.runCommand(0, []string{"apply", "-y", "--drop-old-names"}, "Done. The cluster matches the manifest.")
 	s.nothingToDo()
 	if text := s.Run(s.Context(), "plan").Text(); strings.Contains(text, "still has") {

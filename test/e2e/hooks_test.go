@@ -131,7 +131,7 @@ func hooksOfReconfigure(s *scenario) {
 		"cp-1": {"after-reconfigure cp-1"}, "worker-1": {"after-reconfigure worker-1"},
 	}, hosts)
 	s.breakHost(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
-	s.runCommand(2, []string{"plan"}, "hooks after reconfigure", "an earlier run ended before they had succeeded")
+	s.runCommand(2, []string{"plan"}, "hooks after reconfigure", "an earlier run ended before they succeeded")
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	here, hosts = s.ranHooks()
 	s.checkEqual("hooks here", []string{"before-reconfigure worker-2"}, here)

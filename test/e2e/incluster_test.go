@@ -183,7 +183,7 @@ func (p *pool) credentialsFollowed() {
 
 	r.setPassword(secondPassword)
 	second := p.credentialsOf(r, secondPassword)
-	p.runCommand(2, []string{"plan", "-c", second}, "the hosts of Machines have other credentials")
+	p.runCommand(2, []string{"plan", "-c", second}, "credentials on Machine hosts differ")
 	p.runCommand(0, []string{"plan"}, "No changes") // a run without the file changes nothing
 	p.runCommand(0, []string{"apply", "-y", "-c", second}, "Done.")
 	p.haveCredentials(secondPassword, p.joinedHosts()...)
@@ -300,7 +300,7 @@ func (p *pool) settingsOfMachinesRefused() {
 	p.nothingToDo()
 }
 
-// writeRecord replaces the manifest in the cluster's record.
+// writeRecord replaces the manifest in the cluster record.
 func (p *pool) writeRecord(manifest string) {
 	p.Helper()
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{"manifest": manifest}})

@@ -42,7 +42,7 @@ func installCluster(s *scenario) {
 	s.runCommand(0, []string{"status"})
 }
 
-// checkDecorations checks labels, annotations and taints of the manifest on the worker's Node.
+// checkDecorations checks labels, annotations and taints from the manifest on the worker's Node.
 func (s *scenario) checkDecorations() {
 	nodes, err := s.Nodes(s.Context())
 	s.must(err)
@@ -81,11 +81,11 @@ func (s *scenario) checkRecord() {
 	s.must(s.Object(s.Context(), &record, "--namespace=kube-system", "configmap", "kubeone"))
 	if manifest := record.Data["manifest"]; !strings.Contains(manifest, "name: "+s.Lab.Name) ||
 		!strings.Contains(manifest, "KubeOneCluster") {
-		s.Errorf("the cluster's record has no manifest:\n%s", manifest)
+		s.Errorf("the cluster record has no manifest:\n%s", manifest)
 	}
 	for key, text := range record.Data {
 		if strings.Contains(text, "PRIVATE KEY") || strings.Contains(strings.ToLower(text), "password") {
-			s.Errorf("the cluster's record holds something secret under %q", key)
+			s.Errorf("the cluster record holds something secret under %q", key)
 		}
 	}
 	tokens, err := s.Kube(s.Context(), "get", "secrets", "--namespace=kube-system",

@@ -76,7 +76,7 @@ func (s *scenario) keepBeating() (end func()) {
 // resetCluster ends the cluster. Its hosts are then as they were before it.
 func resetCluster(s *scenario) {
 	s.runCommand(2, []string{"reset", "--dry-run"},
-		"asked for; etcd's data, its snapshots and the PKI stay until kubeone reset --purge")
+		"asked for; etcd data, snapshots and the PKI stay until kubeone reset --purge")
 	s.runCommand(15, []string{"reset"}, "no terminal")
 	s.runCommand(0, []string{"reset", "-y"}, "Done. The hosts are bare.")
 	kept, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),

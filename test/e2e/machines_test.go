@@ -757,7 +757,7 @@ func (p *pool) endCluster() {
 		}
 		return nil
 	})
-	p.runCommand(0, []string{"reset", "-y"}, "wait until the hosts of the pool are free", "Done. The hosts are bare.")
+	p.runCommand(0, []string{"reset", "-y"}, "wait until the hosts in the pool are free", "Done. The hosts are bare.")
 	for _, h := range hosts {
 		if !p.booted[h.Hostname] {
 			p.checkUnchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))

@@ -36,7 +36,7 @@ func firstIsEndpoint(s *scenario) {
 
 func endpointStays(s *scenario) {
 	before := s.readStarted(s.Members())
-	says := []string{"cp-1 is the API's endpoint (" + s.Lab.Host("cp-1").Address + ")", "to a load balancer"}
+	says := []string{"cp-1 is the API endpoint (" + s.Lab.Host("cp-1").Address + ")", "to a load balancer"}
 	s.runCommand(15, []string{"node", "remove", "cp-1", "-y"}, says...)
 	s.runCommand(15, []string{"node", "replace", "cp-1", "--bundle", s.Bundle, "-y"}, says...)
 	s.checkEqual("what runs since when", before, s.readStarted(s.Members()))

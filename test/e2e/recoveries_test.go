@@ -48,7 +48,7 @@ func peersCut(s *scenario) {
 		return err
 	})
 	for range 3 { // the first host to answer varies
-		s.runCommand(15, []string{"recover", "--from", "surviving-member", "--host", "cp-1", "-y"}, "etcd has its quorum")
+		s.runCommand(15, []string{"recover", "--from", "surviving-member", "--host", "cp-1", "-y"}, "etcd has quorum")
 	}
 	s.breakHost(host, "nft delete table inet cut")
 	// Its kubelet may have stopped the API server, which had no etcd for long, and restarts it after a while.

@@ -28,7 +28,7 @@ func certificatesRenewed(s *scenario) {
 	servers, others, err := s.containerIDs(s.Context())
 	s.must(err)
 	s.checkEqual("API servers, controller managers and schedulers", 3*len(names), len(servers))
-	s.runCommand(2, []string{"certificates", "renew", "--all", "--dry-run"}, "renew the control plane's certificates")
+	s.runCommand(2, []string{"certificates", "renew", "--all", "--dry-run"}, "renew the control plane certificates")
 	s.runCommand(0, []string{"certificates", "renew", "--all", "-y"}, append([]string{"Done. "}, names...)...)
 	for file, serial := range s.readSerials() {
 		if isCA := strings.HasSuffix(file, "ca.crt"); (serial == before[file]) != isCA {
@@ -53,7 +53,7 @@ func certificatesRenewed(s *scenario) {
 	s.runCommand(0, []string{"certificates", "renew"}, "No changes.")
 	emptyPlan(s)
 	s.endsSoon(s.Lab.Host("cp-2"))
-	s.runCommand(2, []string{"plan"}, "renew the control plane's certificates", "front-proxy-client")
+	s.runCommand(2, []string{"plan"}, "renew the control plane certificates", "front-proxy-client")
 	s.checkEqual("hosts with steps", []string{"cp-2"}, s.plannedHosts())
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	emptyPlan(s)

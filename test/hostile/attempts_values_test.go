@@ -98,7 +98,7 @@ func fieldLines() map[string]string {
 			"unit\tActiveState=%s\nunit\tSubState=%s\nunit\t",
 		"a static pod":            "manifest\t/etc/kubernetes/manifests/%s.yaml",
 		"an API server's version": "yaml\t/etc/kubernetes/manifests/kube-apiserver.yaml:    image: r/x:v%s",
-		"the API's endpoint":      "yaml\t/etc/kubernetes/kubelet.conf:    server: https://%s:6443",
+		"the API endpoint":        "yaml\t/etc/kubernetes/kubelet.conf:    server: https://%s:6443",
 		"a certificate's file":    "pem\t==> /etc/kubernetes/pki/%s.crt <==",
 		"the marker's cluster":    "file\t/etc/kubeone/marker:cluster=%s",
 		"the marker's role":       "file\t/etc/kubeone/marker:role=%s",

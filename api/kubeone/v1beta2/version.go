@@ -88,7 +88,7 @@ func (f *findings) lagging(path, kubelet, cluster string) {
 	if c.LessThan(k) {
 		f.errorf(path, "upgrade the cluster first (versions.kubernetes)",
 			"kubelet %s is newer than versions.kubernetes %s", kubelet, cluster)
-	} else if err := skew.Allowed(cluster, kubelet); err != nil {
+	} else if err := skew.Check(cluster, kubelet); err != nil {
 		f.errorf(path, "use a newer version", "%v", err)
 	}
 }

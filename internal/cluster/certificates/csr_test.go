@@ -60,7 +60,7 @@ func expectedHosts() Expected {
 		"cp-2": {Node: "cp-2", Names: []string{"10.0.0.2"}},
 		// The host has no hostname in the manifest, and reports one that is not its own.
 		"api.example.com": {
-			Node: "api.example.com", Names: []string{"10.0.0.3"}, Holder: "the API's endpoint",
+			Node: "api.example.com", Names: []string{"10.0.0.3"}, Holder: "the API endpoint",
 		},
 	}
 }
@@ -180,7 +180,7 @@ func TestAJoinTokenIsGoodForOneNodesIdentityAndNothingElse(t *testing.T) {
 			"names or addresses"},
 		"a name that is the API's": {"api.example.com", func(s *serving) {
 			s.template.Subject.CommonName = "system:node:api.example.com"
-		}, "the API's endpoint"},
+		}, "the API endpoint"},
 		"a stolen request": {"cp-1", func(s *serving) { s.text = forged }, "own key"},
 	}
 	for name, c := range cases {

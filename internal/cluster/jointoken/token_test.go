@@ -101,7 +101,7 @@ func TestNoTokenIsMadeForTheNodeOfAnother(t *testing.T) {
 		"by the manifest":  {nodename.Claim{Node: "worker-1", Known: true}, ""},
 		"no Node yet":      {nodename.Claim{Node: "worker-2", Names: []string{"10.0.0.2"}}, ""},
 		"another's Node":   {nodename.Claim{Node: "worker-1", Names: []string{"10.0.0.2"}}, "other addresses"},
-		"the API's name":   {nodename.Claim{Node: "api", Holder: "the API's endpoint"}, "the API's endpoint"},
+		"the API's name":   {nodename.Claim{Node: "api", Holder: "the API endpoint"}, "the API endpoint"},
 		"without any name": {nodename.Claim{}, "no name"},
 	} {
 		issuer, api := faked(t, node)

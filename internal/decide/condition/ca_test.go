@@ -43,7 +43,7 @@ func TestWhoseCAIsTheClusters(t *testing.T) {
 		"the unfinished leader's, by its PKI":  {[]observed.Host{withPKI}, nil, ca, nil},
 		"unfinished without either":            {[]observed.Host{begun(0, ca)}, nil, "", nil},
 		"of unknown origin":                    {[]observed.Host{unmarked}, nil, "", nil},
-		"known by the cluster's record":        {[]observed.Host{unmarked}, record, other, nil},
+		"known by the cluster record":          {[]observed.Host{unmarked}, record, other, nil},
 		"silent": {[]observed.Host{decidetest.Silent(want.ControlPlane[0])}, nil, "",
 			nil},
 	} {

@@ -60,8 +60,8 @@ func regenerableParts(role desired.Role, is *observed.Host, cx HostContext) (par
 	return parts, why
 }
 
-// missingPods lists the static pods without a manifest that do not run. On a host of another version none is written:
-// that would be an upgrade.
+// missingPods lists the static pods that have no manifest and are not running. On a host of another version none is
+// written: that would be an upgrade.
 func missingPods(is *observed.Host, cx HostContext) []string {
 	if is.Kubelet.Version != cx.Version || is.APIServerVersion != "" && is.APIServerVersion != cx.Version {
 		return nil
@@ -110,7 +110,7 @@ func ExpiredKubelet(is *observed.Host) []string { return expiredCertificates(is,
 // ExpiredCA lists the host's expired CAs: nothing that they signed is valid.
 func ExpiredCA(is *observed.Host) []string { return expiredCertificates(is, IsAuthority) }
 
-// IsAuthority reports whether the certificate is one of the cluster's CAs.
+// IsAuthority reports whether the certificate is one of the cluster CAs.
 func IsAuthority(name string) bool {
 	return slices.Contains([]string{"ca", "etcd/ca", "front-proxy-ca"}, name)
 }

@@ -126,10 +126,10 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 	return node != nil && node.ControlPlane
 }
 
-// recordedOtherwise returns the Node name of entry e in the cluster's record, if the manifest gives another one and
-// that matters: on the control plane, or because the manifest gives that name to another host, whose address is
-// returned too. It is for machines that do not answer; others claim their names themselves. Without it, a new machine
-// that was given the name would join in the silent one's place and delete its Node, or its member would seem to have no
+// recordedOtherwise returns the Node name of entry e in the cluster record, if the manifest gives another one and that
+// matters: on the control plane, or because the manifest gives that name to another host, whose address is returned
+// too. It is for machines that do not answer; others claim their names themselves. Without it, a new machine that was
+// given the name would join in place of the unresponsive one and delete its Node, or its member would seem to have no
 // host.
 func (m *matcher) recordedOtherwise(e int) (name, address string) {
 	h, i := m.entries[e].host, m.entries[e].machine
@@ -137,7 +137,7 @@ func (m *matcher) recordedOtherwise(e int) (name, address string) {
 		return "", ""
 	}
 	id := h.ID
-	if at := m.entries[i].host; !h.HasOwnID { // the silent machine is known by its address
+	if at := m.entries[i].host; !h.HasOwnID { // an unresponsive machine is known by its address
 		if id = at.ID; at.HasOwnID && i != e {
 			return "", ""
 		}

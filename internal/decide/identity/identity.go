@@ -1,4 +1,4 @@
-// Package identity determines which machine is which host of the manifest.
+// Package identity determines which machine is which host in the manifest.
 //
 // The manifest says where a host is; the machine there says who it is, in the marker that the first step wrote. Match
 // combines the two. A host with an ID or hostname in the manifest is the machine that claims it, at any address of the
@@ -68,7 +68,7 @@ func Match(want desired.Cluster, is observed.World) Result {
 	return m.buildResult()
 }
 
-// entry is a host of the manifest.
+// entry is a host in the manifest.
 type entry struct {
 	host    desired.Host
 	machine int // index of the entry at whose address its machine answers; -1 if not known
@@ -331,9 +331,9 @@ func (m *matcher) hasOwnID(e int) bool {
 // shortMachineID returns enough of a machine ID to tell machines at one address apart.
 func shortMachineID(machineID string) string { return machineID[:min(len(machineID), 8)] }
 
-// recordedNode returns the host's Node name in the cluster's record, for a machine that is down or was not probed. It
-// is empty if there is no such Node, or if another machine claims the name; with membersOnly, only machines with a
-// marker of this cluster count.
+// recordedNode returns the host's Node name in the cluster record, for a machine that is down or was not probed. It is
+// empty if there is no such Node, or if another machine claims the name; with membersOnly, only machines with a marker
+// of this cluster count.
 func (m *matcher) recordedNode(id string, membersOnly bool) string {
 	if m.is.API.Record == nil {
 		return ""
@@ -364,7 +364,7 @@ func (m *matcher) buildResult() Result {
 		}
 		out.IDs[h.ID] = id
 		h.ID, h.HasOwnID, out.Reached[id] = id, h.HasOwnID || m.hasOwnID(e), ProbeKey(at.ID)
-		if seen, asked := m.is.Hosts[at.ID]; asked {
+		if seen, probed := m.is.Hosts[at.ID]; probed {
 			seen.ID = id
 			if seen.Hostname == "" {
 				seen.Hostname = m.recordedNode(id, false)

@@ -16,7 +16,7 @@ import (
 
 const cluster = "prod"
 
-// parseHost returns a host of the manifest: "ID=ADDRESS/HOSTNAME", where ID= and /HOSTNAME are optional.
+// parseHost returns a host in the manifest: "ID=ADDRESS/HOSTNAME", where ID= and /HOSTNAME are optional.
 func parseHost(text string, role desired.Role) desired.Host {
 	id, rest, given := strings.Cut(text, "=")
 	if !given {
@@ -520,7 +520,7 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 		machine  observed.Host
 		members  []observed.Member
 		nodes    []observed.Node
-		record   string // the host's Node in the cluster's record
+		record   string // the host's Node in the cluster record
 		mute     bool   // neither the API nor etcd answers
 		other    bool
 	}{

@@ -1,4 +1,4 @@
-// Package match finds the name, the Node and the etcd member of a host of the manifest.
+// Package match finds the name, the Node and the etcd member of a host in the manifest.
 package match
 
 import (
@@ -47,7 +47,7 @@ func Owns(want *desired.Host, n *observed.Node) bool {
 }
 
 // OwnsAsMachine reports whether a Node with the host's name belongs to the Machine of the host: by its label, or, if it
-// has none, by the host's own marker and its address. For a host of the manifest it is like Owns.
+// has none, by the host's own marker and its address. For a host in the manifest it is like Owns.
 func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool {
 	if want.Machine == "" {
 		return Owns(want, n)

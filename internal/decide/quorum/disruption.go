@@ -20,16 +20,16 @@ const (
 
 // Part is what a host has of etcd, as observed, whatever its role in the manifest.
 type Part struct {
-	Member string       // the ID of its member in etcd's list; "" if there is none
+	Member string       // the ID of its member in the etcd member list; "" if there is none
 	Data   observed.Tri // whether its disk has etcd data
 }
 
 // Any reports whether the host has, or may have, a part in etcd.
 func (p Part) Any() bool { return p.Member != "" || p.Data != observed.No }
 
-// May reports whether the disruption leaves etcd its quorum and its data. Every step is checked with it, when it is
+// Check reports whether the disruption preserves etcd quorum and data. Every step is checked with it, when it is
 // planned and again when it begins.
-func May(d Disruption, etcd observed.Etcd, part Part) Verdict {
+func Check(d Disruption, etcd observed.Etcd, part Part) Verdict {
 	members := etcd.Members
 	m, _ := Without(members, part.Member)
 	switch {
@@ -38,7 +38,7 @@ func May(d Disruption, etcd observed.Etcd, part Part) Verdict {
 	case d == StopHealthy && (m == nil || m.Healthy != observed.Yes || !Count(members).Holds()):
 		return Verdict{Safe: true}
 	case etcd.Reached != observed.Yes || len(members) == 0:
-		return Verdict{Why: "etcd's members are not known"}
+		return Verdict{Why: "the etcd members are not known"}
 	case d == Leave && m == nil:
 		return Verdict{Safe: true, Why: "it has left etcd"}
 	case d == Leave:

@@ -46,7 +46,7 @@ func (t Tally) String() string {
 // Verdict reports whether something may be done to a member, with the arithmetic.
 type Verdict struct {
 	Safe bool
-	// Outage says that the data is safe, but etcd does not answer meanwhile.
+	// Outage says that the data is safe, but etcd does not answer during this time.
 	Outage bool
 	Why    string
 	Left   Tally // the other members
@@ -58,7 +58,7 @@ type Verdict struct {
 func SafeToStop(members []observed.Member, id string) Verdict {
 	m, others := Without(members, id)
 	if m == nil {
-		return Verdict{Why: "no member " + id + " in etcd's list"}
+		return Verdict{Why: "etcd does not list member " + id + ""}
 	}
 	all, rest := Count(members), Count(others)
 	why := fmt.Sprintf("%d other voters healthy, quorum of %d voters %d", rest.Alive, all.Voters, Of(all.Voters))
@@ -66,18 +66,18 @@ func SafeToStop(members []observed.Member, id string) Verdict {
 	case m.Learner, rest.Alive >= Of(all.Voters):
 		return Verdict{Safe: true, Why: why, Left: rest}
 	case all.Voters <= 2 && rest.Alive == rest.Voters:
-		return Verdict{Safe: true, Outage: true, Why: why + ": etcd does not answer meanwhile", Left: rest}
+		return Verdict{Safe: true, Outage: true, Why: why + ": etcd does not answer during this time", Left: rest}
 	}
 	return Verdict{Why: why, Left: rest}
 }
 
-// SafeToRemove reports whether the member with that ID may be removed: the list must hold its quorum now, because
-// members agree on a removal, and the remaining healthy voters must be a quorum of the remaining voters. Unknown health
-// counts as unhealthy. The last voter may never leave.
+// SafeToRemove reports whether the member with that ID may be removed: the list must have quorum now, because members
+// agree on a removal, and the remaining healthy voters must be a quorum of the remaining voters. Unknown health counts
+// as unhealthy. The last voter may never leave.
 func SafeToRemove(members []observed.Member, id string) Verdict {
 	m, others := Without(members, id)
 	if m == nil {
-		return Verdict{Why: "no member " + id + " in etcd's list"}
+		return Verdict{Why: "etcd does not list member " + id + ""}
 	}
 	all, rest := Count(members), Count(others)
 	why := fmt.Sprintf("without it %d of %d voters healthy, quorum %d", rest.Alive, rest.Voters, Of(rest.Voters))

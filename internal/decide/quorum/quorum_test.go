@@ -104,17 +104,17 @@ func TestQuorumFiguresOfUsualClusters(t *testing.T) {
 func TestUnknownMemberIsNeverSafe(t *testing.T) {
 	t.Parallel()
 	list := []observed.Member{{ID: "1", Healthy: observed.Yes}}
-	if v := SafeToRemove(list, "2"); v.Safe || v.Why != "no member 2 in etcd's list" {
+	if v := SafeToRemove(list, "2"); v.Safe || v.Why != "etcd does not list member 2" {
 		t.Errorf("remove: %+v", v)
 	}
-	if v := SafeToStop(list, "2"); v.Safe || v.Why != "no member 2 in etcd's list" {
+	if v := SafeToStop(list, "2"); v.Safe || v.Why != "etcd does not list member 2" {
 		t.Errorf("stop: %+v", v)
 	}
 }
 
-// TestMayAgreesWithCounting checks for every list and member, healthy or not, whether each disruption is allowed, and
+// TestCheckAgreesWithCounting checks for every list and member, healthy or not, whether each disruption is allowed, and
 // compares that with what is left afterwards.
-func TestMayAgreesWithCounting(t *testing.T) {
+func TestCheckAgreesWithCounting(t *testing.T) {
 	t.Parallel()
 	forEachMemberList(5, func(list []observed.Member) {
 		etcd := observed.Etcd{Reached: observed.Yes, Members: list}
@@ -132,7 +132,7 @@ func TestMayAgreesWithCounting(t *testing.T) {
 				Wipe:         false,
 				Purge:        holds,
 			} {
-				if got := May(d, etcd, part); got.Safe != want {
+				if got := Check(d, etcd, part); got.Safe != want {
 					t.Errorf("%s %s of %v: %+v, want %t", d, m.ID, list, got, want)
 				}
 			}
@@ -140,7 +140,7 @@ func TestMayAgreesWithCounting(t *testing.T) {
 		for d, want := range map[Disruption]bool{
 			Wipe: holds, Purge: holds, Stop: false, StopHealthy: true, Leave: len(list) > 0,
 		} {
-			if got := May(d, etcd, Part{Data: observed.Yes}); got.Safe != want {
+			if got := Check(d, etcd, Part{Data: observed.Yes}); got.Safe != want {
 				t.Errorf("%s of one that is not in %v: %+v, want %t", d, list, got, want)
 			}
 		}
@@ -165,15 +165,15 @@ func TestMayWhereMembersAreNotKnown(t *testing.T) {
 		for d, want := range map[Disruption]bool{
 			NoDisruption: true, StopHealthy: true, Stop: false, Leave: false, Wipe: false,
 		} {
-			if got := May(d, observed.Etcd{}, part); got.Safe != want {
+			if got := Check(d, observed.Etcd{}, part); got.Safe != want {
 				t.Errorf("%s of %+v: %+v, want %t", d, part, got, want)
 			}
 		}
 	}
-	if got := May(Wipe, observed.Etcd{}, Part{Data: observed.No}); !got.Safe {
+	if got := Check(Wipe, observed.Etcd{}, Part{Data: observed.No}); !got.Safe {
 		t.Errorf("a host without a part in etcd: %+v", got)
 	}
-	if got := May(Purge, observed.Etcd{}, Part{Data: observed.No}); got.Safe {
+	if got := Check(Purge, observed.Etcd{}, Part{Data: observed.No}); got.Safe {
 		t.Errorf("what a bare host has kept may be all that there is: %+v", got)
 	}
 }

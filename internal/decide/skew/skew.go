@@ -11,9 +11,9 @@ import (
 // maxKubeletSkew is how many minors a kubelet may be older than an API server (Kubernetes' version skew policy).
 const maxKubeletSkew = 3
 
-// Allowed returns nil if a kubelet of that version may connect to an API server of that version: it is not newer, and
-// at most three minors older. Patch releases do not count within a minor.
-func Allowed(apiserver, kubelet string) error {
+// Check returns nil if a kubelet of that version may connect to an API server of that version: it is not newer, and at
+// most three minors older. Patch releases do not count within a minor.
+func Check(apiserver, kubelet string) error {
 	a, err := version.ParseSemantic(apiserver)
 	if err != nil {
 		return fmt.Errorf("API server's version %q: %w", apiserver, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAllowed(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ apiserver, kubelet, want string }{
 		{"1.36.3", "1.36.3", ""},
@@ -19,7 +19,7 @@ func TestAllowed(t *testing.T) {
 		{"1.36.3", "", `kubelet's version "": could not parse "" as version`},
 	} {
 		got := ""
-		if err := Allowed(tt.apiserver, tt.kubelet); err != nil {
+		if err := Check(tt.apiserver, tt.kubelet); err != nil {
 			got = err.Error()
 		}
 		if got != tt.want {

@@ -90,7 +90,7 @@ type CNI struct {
 	// Supported lists the possible network plugins: those that this program deploys, each as an addon of its name, and
 	// ExternalCNI.
 	Supported []string `json:"supported,omitempty"`
-	// Files lists the plugin's own configuration files below /etc/cni/net.d; none for ExternalCNI.
+	// Files lists the plugin's own configuration files in /etc/cni/net.d; none for ExternalCNI.
 	Files []string `json:"files,omitempty"`
 	// Ports lists the ports at which the plugin reaches other hosts.
 	Ports []PortRange `json:"ports,omitempty"`
@@ -143,7 +143,7 @@ type Host struct {
 	// manifest gives it (HasOwnID); else it is derived once, from the address of the first installation.
 	ID       string `json:"id"`
 	HasOwnID bool   `json:"-"` // the manifest gives the ID
-	// Machine is the "namespace/name" of the host's Machine, whose UID is the ID; "" for a host of the manifest.
+	// Machine is the "namespace/name" of the host's Machine, whose UID is the ID; "" for a host in the manifest.
 	Machine        string            `json:"machine,omitempty"`
 	Role           Role              `json:"role"`
 	PublicAddress  string            `json:"publicAddress"`

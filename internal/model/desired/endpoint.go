@@ -68,7 +68,7 @@ func splitEndpoint(text string) (host, port string) {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), port
 }
 
-// IsEndpoint reports whether the API's endpoint is an address or the name of the host, so that it fails with the host.
+// IsEndpoint reports whether the API endpoint is an address or the name of the host, so that it fails with the host.
 func (c Cluster) IsEndpoint(h Host) bool { return hasName(h.Names(), c.Endpoint.Host) }
 
 // Dials reports whether the URL leads to the host itself.
@@ -113,7 +113,7 @@ func Missing(names, among []string) []string {
 	return out
 }
 
-// Required returns the names that every API server's certificate must have: the endpoint's, its alternative names, and
+// Required returns the names that every API server certificate must have: the endpoint's, its alternative names, and
 // those that are kept.
 func (e Endpoint) Required() []string {
 	return Missing(append(append([]string{e.Host}, e.AlternativeNames...), e.Former...), []string{""})

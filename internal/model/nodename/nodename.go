@@ -21,7 +21,7 @@ import (
 // value has none.
 type Names struct {
 	holders  map[string][]holder // by canonical name
-	recorded map[string]string   // by host ID, the names of existing Nodes in the cluster's record
+	recorded map[string]string   // by host ID, the names of existing Nodes in the cluster record
 	network  desired.Network
 }
 
@@ -37,27 +37,27 @@ type kind int
 const (
 	ofCluster kind = iota // for all clients: no host gets it by its own claim
 	ofPool                // a Machine, or a host for Machines
-	ofHost                // a host of the manifest
+	ofHost                // a host in the manifest
 )
 
-// Of collects the names of a cluster: the manifest's, and those in the cluster's record and pool, as far as the API
+// Of collects the names of a cluster: the manifest's, and those in the cluster record and pool, as far as the API
 // reported them.
 func Of(c desired.Cluster, api observed.API) Names {
 	n := Names{holders: map[string][]holder{}, recorded: map[string]string{}, network: c.Network}
 	n.addHolder(ofCluster, "", "every host's own name", "localhost")
-	n.addHolder(ofCluster, "", "the API's endpoint", c.Endpoint.Host)
-	n.addHolder(ofCluster, "", "the API's endpoint", c.Endpoint.AlternativeNames...)
+	n.addHolder(ofCluster, "", "the API endpoint", c.Endpoint.Host)
+	n.addHolder(ofCluster, "", "the API endpoint", c.Endpoint.AlternativeNames...)
 	for _, h := range c.Hosts() {
-		n.addHolder(ofHost, h.ID, "that of "+h.ID+" in the manifest", h.Names()...)
+		n.addHolder(ofHost, h.ID, "the name of "+h.ID+" in the manifest", h.Names()...)
 	}
 	if r := api.Record; r != nil {
-		n.addHolder(ofCluster, "", "the API's former endpoint", r.FormerEndpoints...)
-		there := map[string]bool{}
+		n.addHolder(ofCluster, "", "the former API endpoint", r.FormerEndpoints...)
+		existing := map[string]bool{}
 		for _, node := range api.Nodes {
-			there[node.Name] = true
+			existing[node.Name] = true
 		}
 		for id, name := range r.Nodes {
-			if there[name] || api.Reached != observed.Yes { // a deleted Node binds no host to its name
+			if existing[name] || api.Reached != observed.Yes { // a deleted Node binds no host to its name
 				n.recorded[id] = name
 				n.addHolder(ofHost, id, "the Node of "+id, name)
 			}
@@ -74,8 +74,8 @@ func Of(c desired.Cluster, api observed.API) Names {
 	return n
 }
 
-// Recorded returns the Node name in the cluster's record for the host with the ID; "" if there is none, or the Node
-// does not exist.
+// Recorded returns the Node name in the cluster record for the host with the ID; "" if there is none, or the Node does
+// not exist.
 func (n Names) Recorded(host string) string { return n.recorded[host] }
 
 func (n *Names) addHolder(kind kind, host, what string, names ...string) {
@@ -87,8 +87,8 @@ func (n *Names) addHolder(kind kind, host, what string, names ...string) {
 	}
 }
 
-// Holder returns the owner of a name or address that the host with the ID must not have: "the API's endpoint". It
-// returns "" for a free name. An ID without a host in the manifest, such as "", has no name of its own.
+// Holder returns the owner of a name or address that the host with the ID must not have: "the API endpoint". It returns
+// "" for a free name. An ID without a host in the manifest, such as "", has no name of its own.
 func (n Names) Holder(host, name string) string {
 	name = Canonical(name)
 	held := slices.Concat(n.holders[name], n.holders[wildcardOf(name)])
@@ -141,9 +141,9 @@ type Claim struct {
 	Node string
 	// Names holds the names and addresses of the host in the manifest or its Host object.
 	Names []string
-	// Known says that the manifest or the cluster's record gives the host the name. Otherwise only the host claims it.
+	// Known says that the manifest or the cluster record gives the host the name. Otherwise only the host claims it.
 	Known bool
-	// Owner is the UID of the host's Machine; "" for a host of the manifest.
+	// Owner is the UID of the host's Machine; "" for a host in the manifest.
 	Owner string
 	// Holder owns the name, if that is not the host (see Names.Holder); "" for a free name.
 	Holder string
@@ -159,7 +159,7 @@ func (n Names) Claim(h desired.Host, node string) Claim {
 	c.Known, c.Holder = node != "" && n.recorded[h.ID] == node, n.Holder(h.ID, node)
 	_, err := netip.ParseAddr(node)
 	if err == nil && c.Holder == "" && !c.Known && !ShareAddress(c.Names, []string{node}) {
-		c.Holder = "an address that the manifest does not give it" // and its certificate would be valid for it
+		c.Holder = "an address that the manifest does not assign to it" // and its certificate would be valid for it
 	}
 	return c
 }
@@ -184,9 +184,10 @@ func (c Claim) CheckNode(addresses []string, labels map[string]string) error {
 	case owner != "" && owner == c.Owner:
 		return nil
 	case owner != "" && alone:
-		return fmt.Errorf("the Node %s is that of Machine %s", c.Node, owner)
+		return fmt.Errorf("the Node %s belongs to Machine %s", c.Node, owner)
 	case alone && !ShareAddress(c.Names, addresses):
-		return fmt.Errorf("the Node %s has other addresses than the host: %s", c.Node, strings.Join(addresses, ", "))
+		return fmt.Errorf("the addresses of the Node %s differ from those of the host: %s", c.Node,
+			strings.Join(addresses, ", "))
 	}
 	return nil
 }

@@ -40,9 +40,9 @@ func TestNamesHeldByOthers(t *testing.T) {
 	for name, want := range map[string]string{
 		"worker-a": "", "worker-gone": "", "10.0.0.2": "", "kubernetes-worker": "", "svc-1": "", "local": "",
 
-		"api.example.com": "the API's endpoint", "API.example.com.": "the API's endpoint",
-		"api2.example.com": "the API's endpoint", "old.example.com": "the API's former endpoint",
-		"a.apis.example.com": "the API's endpoint", "*.apis.example.com": "the API's endpoint",
+		"api.example.com": "the API endpoint", "API.example.com.": "the API endpoint",
+		"api2.example.com": "the API endpoint", "old.example.com": "the former API endpoint",
+		"a.apis.example.com": "the API endpoint", "*.apis.example.com": "the API endpoint",
 		"a.b.apis.example.com": "", "apis.example.com": "",
 		"localhost": "every host's own name", "127.0.0.1": "no host's address", "10.96.0.1": "no host's address",
 		"kubernetes": "the name of a Service", "kubernetes.default": "the name of a Service",

@@ -121,7 +121,7 @@ type Pod struct {
 	Address string `json:"address,omitempty"`
 }
 
-// The keys of the cluster's record, which is a ConfigMap.
+// The keys of the cluster record, which is a ConfigMap.
 const (
 	RecordCluster         = "cluster"
 	RecordManifestDigest  = "manifestDigest"

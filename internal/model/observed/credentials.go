@@ -11,7 +11,7 @@ type CredentialState string
 
 // The states of credentials. Equal ones are not reported.
 const (
-	CredentialMissing CredentialState = "missing" // the host does not have them
+	CredentialMissing CredentialState = "missing" // not on the host
 	CredentialOther   CredentialState = "other"   // the host has others, or users other than root can read them
 	CredentialExtra   CredentialState = "extra"   // the host has them, and they are no longer desired
 	CredentialLeft    CredentialState = "left"    // the host has them, and the caller does not know them

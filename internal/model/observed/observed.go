@@ -89,7 +89,7 @@ type Host struct {
 	Kernel    string        `json:"kernel,omitempty"`
 	CPUs      int           `json:"cpus,omitempty"`
 	MemoryMiB int           `json:"memoryMiB,omitempty"`
-	DiskMiB   int           `json:"diskMiB,omitempty"` // free space below /var/lib
+	DiskMiB   int           `json:"diskMiB,omitempty"` // free space in /var/lib
 	ClockSkew time.Duration `json:"clockSkew"`         // host's clock minus the operator's, nanoseconds
 	Addresses []string      `json:"addresses,omitempty"`
 	Swaps     []string      `json:"swaps,omitempty"`        // devices and files in use as swap: at most 16
@@ -136,7 +136,7 @@ type Host struct {
 	AdminCA       string `json:"adminCA,omitempty"`
 	Endpoint      string `json:"endpoint,omitempty"`      // the server named in kubelet.conf
 	AdminEndpoint string `json:"adminEndpoint,omitempty"` // the server named in admin.conf
-	// APINames lists the names and addresses in its API server's certificate; nil if there is none, or it is not known.
+	// APINames lists the names and addresses in its API server certificate; nil if there is none, or it is not known.
 	APINames []string `json:"apiNames,omitempty"`
 
 	// Control-plane components, from the host itself. Unknown on workers.
@@ -179,8 +179,8 @@ type Host struct {
 
 	Step *Step `json:"step,omitempty"` // the step that is running now
 	Lock *Lock `json:"lock,omitempty"`
-	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
-	// system is read-only"; "" if it is writable, or that is not known.
+	// Unwritable says why nothing can be written in /var/lib/kubeone, so that the host cannot be locked: "its file system
+	// is read-only"; "" if it is writable, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`
 	// Kept lists directories with what a reset, repair or recovery moved aside: at most 64.
 	Kept []string `json:"kept,omitempty"`

@@ -6,8 +6,8 @@ import "slices"
 type Pool struct {
 	// Controllers is Yes while a controller of Machines holds its Lease.
 	Controllers Tri `json:"controllers,omitempty"`
-	// Credentials is No if the hosts of Machines get other credentials for registries and proxies than the caller's;
-	// Unknown if they were not compared.
+	// Credentials is No if Machine hosts get other credentials for registries and proxies than the caller's; Unknown if
+	// they were not compared.
 	Credentials Tri                 `json:"credentials,omitempty"`
 	Deployments []MachineDeployment `json:"deployments,omitempty"` // sorted by namespace and name, like all lists here
 	Machines    []Machine           `json:"machines,omitempty"`
@@ -54,7 +54,7 @@ type Machine struct {
 // ID returns the Machine's namespace and name, as in its host's marker.
 func (m Machine) ID() string { return m.Namespace + "/" + m.Name }
 
-// OfPool reports whether the Machine uses a host of the pool, not a cloud's machine.
+// OfPool reports whether the Machine uses a host in the pool, not a cloud's machine.
 func (m Machine) OfPool() bool { return m.Provider == "ssh" }
 
 // PoolHost is a Host object.

@@ -53,7 +53,7 @@ func sampleParameters() Parameters {
 		"ports":   []string{"10248 (kubelet, user 1000)"},
 		"skew":    "31s", "state": "down", "step": "join-etcd", "supported": []string{"debian", "ubuntu"},
 		"units":  []string{"containerd", "kubelet"},
-		"holder": "the API's endpoint",
+		"holder": "the API endpoint",
 		"known":  "sha256:aaaa", "offered": "SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8",
 		"advice":   "put the hostname back",
 		"endpoint": "lb.example.com:6443", "version": "1.36.3", "voters": 3, "wanted": "beta",

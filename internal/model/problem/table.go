@@ -27,7 +27,7 @@ var sections = []section{
 	{"Instructions", "The steps of instructions to an operator.", stepRows},
 }
 
-// findRow returns the row of a code, or a row without a code if the table does not have it.
+// findRow returns the row of a code, or a row without a code if it is not in the table.
 func findRow(code Code) row {
 	for _, s := range sections {
 		for _, r := range s.rows {

@@ -26,7 +26,7 @@ const (
 
 func removeAutoApprovalRow() row {
 	return row{
-		kind: RemoveAutoApproval, about: "removes kubeadm's rule that accepts any join token for any Node",
+		kind: RemoveAutoApproval, about: "removes the kubeadm rule that accepts any join token for any Node",
 		place: ThroughAPI, concerns: ItsRun, group: groupBooks,
 		effect: func(w *World, _ desired.Host, _ Intent) { w.Is.API.AutoApproval = observed.No },
 	}
@@ -34,7 +34,7 @@ func removeAutoApprovalRow() row {
 
 func revokeTokensRow() row {
 	return row{
-		kind: RevokeTokens, about: "deletes the run's bootstrap tokens",
+		kind: RevokeTokens, about: "deletes the bootstrap tokens of this run",
 		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: noEffect,
 	}
 }
@@ -49,7 +49,7 @@ func (ApplyAddonParams) Kind() Kind { return ApplyAddon }
 
 func applyAddonRow() row {
 	return row{
-		kind: ApplyAddon, about: "applies an addon's objects (server-side apply)",
+		kind: ApplyAddon, about: "applies the objects of an addon (server-side apply)",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[ApplyAddonParams](), effect: addonApplied,
 	}
 }
@@ -77,7 +77,7 @@ func (SetSystemParams) Kind() Kind { return SetSystem }
 
 func setSystemRow() row {
 	return row{
-		kind: SetSystem, about: "sets the manifest's settings in the live objects of kube-proxy and cluster DNS",
+		kind: SetSystem, about: "applies settings from the manifest to the live objects of kube-proxy and cluster DNS",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[SetSystemParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			for _, app := range ParamsOf[SetSystemParams](i).Apps {
@@ -159,7 +159,7 @@ func (RemoveAddonParams) Kind() Kind { return RemoveAddon }
 
 func removeAddonRow() row {
 	return row{
-		kind: RemoveAddon, about: "deletes an addon's objects",
+		kind: RemoveAddon, about: "deletes the objects of an addon",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[RemoveAddonParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			w.Is.API.Addons = maps.Clone(w.Is.API.Addons)
@@ -170,7 +170,7 @@ func removeAddonRow() row {
 
 func approveServingRow() row {
 	return row{
-		kind: ApproveServing, about: "approves pending serving certificates of kubelets with the manifest's names",
+		kind: ApproveServing, about: "approves pending serving certificates of kubelets that match the manifest",
 		place: ThroughAPI, group: groupBooks,
 		effect: func(w *World, _ desired.Host, _ Intent) { w.Is.API.ServingRequests = nil },
 	}
@@ -185,7 +185,7 @@ func awaitWorkloadsRow() row {
 
 func saveRecordRow() row {
 	return row{
-		kind: SaveRecord, about: "saves the manifest without secrets, and the run's record",
+		kind: SaveRecord, about: "saves the manifest without secrets, and the record of the run",
 		place: ThroughAPI, group: groupBooks, effect: afterRecord,
 	}
 }
@@ -248,7 +248,7 @@ func (p ControllerFilesParams) scriptVariables() []Variable {
 
 func controllerFilesRow() row {
 	return row{
-		kind: ControllerFiles, about: "imports the controllers' image and uploads their bundles",
+		kind: ControllerFiles, about: "imports the controller image and uploads the bundles",
 		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ControllerFilesParams](),
 		effect: controllerFilesThere,
 	}
@@ -267,12 +267,12 @@ func controllerFilesThere(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// LackingBundles returns the bundles of want that a host does not have.
+// LackingBundles returns the bundles in want that are missing on a host.
 func LackingBundles(want []desired.BundleFile, has map[string]int64) []desired.BundleFile {
 	return slices.DeleteFunc(slices.Clone(want), func(b desired.BundleFile) bool { return has[b.Name] == b.Size })
 }
 
-// Kinds that return the hosts of Machines before their cluster ends.
+// Kinds that return Machine hosts before their cluster ends.
 const (
 	DeleteMachines Kind = "delete-machines"
 	AwaitHosts     Kind = "await-hosts"
@@ -289,7 +289,7 @@ func machinesDeleted(w *World, _ desired.Host, _ Intent) {
 	w.changePool(func(p *observed.Pool) { p.Deployments, p.Machines, p.Sets = nil, nil, 0 })
 }
 
-// AwaitHostsParams say how long the hosts of Machines may take to be free.
+// AwaitHostsParams say how long Machine hosts may take to be free.
 type AwaitHostsParams struct {
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 }

@@ -159,8 +159,8 @@ type Moment struct {
 // String returns "before-drain".
 func (m Moment) String() string { return string(m.When) + "-" + string(m.Activity) }
 
-// Noted reports whether a host notes that it owes hooks of the moment: if they fail, the activity is not repeated, so
-// without a note they would not run again.
+// Noted reports whether a host records the hooks of the moment as pending: if they fail, the activity is not repeated,
+// so without a note they would not run again.
 func (m Moment) Noted() bool {
 	switch m.Activity {
 	case desired.Installing, desired.Joining, desired.Upgrading, desired.Reconfiguring:
@@ -169,8 +169,9 @@ func (m Moment) Noted() bool {
 	return false
 }
 
-// Owed returns the activities in the steps of one host that have hooks to follow, by kind of step.
-func Owed(steps []Intent) map[Kind]desired.Activity {
+// PendingHooks returns the activities in the steps of one host that hooks must follow, by kind of step. The host
+// records these hooks as pending before each step.
+func PendingHooks(steps []Intent) map[Kind]desired.Activity {
 	out := map[Kind]desired.Activity{}
 	for _, hooks := range steps {
 		m := hooks.Moment()
@@ -236,7 +237,7 @@ func hooksRow() row {
 	}
 }
 
-// hooksRun removes the note of owed hooks.
+// hooksRun removes the record of pending hooks.
 func hooksRun(w *World, h desired.Host, i Intent) {
 	m := ParamsOf[HooksParams](i).Moment
 	if !m.Noted() {

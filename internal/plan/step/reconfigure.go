@@ -30,7 +30,7 @@ func (p ReconfigureParams) scriptVariables() []Variable {
 
 func reconfigureRow() row {
 	return row{
-		kind: Reconfigure, about: "applies settings of a host's components; reverts those that a component refuses",
+		kind: Reconfigure, about: "applies settings to components on a host; reverts those that a component refuses",
 		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
 		event: "KubeOneReconfigured", secrets: []Secret{CredentialsSecret},
@@ -105,7 +105,7 @@ func (p APINamesParams) scriptVariables() []Variable {
 
 func apiNamesRow() row {
 	return row{
-		kind: APINames, about: "changes the names in an API server's certificate, without a restart",
+		kind: APINames, about: "changes the names in an API server certificate, without a restart",
 		place: OnHost, group: groupEndpoint, params: paramsOf[APINamesParams](), effect: afterRenewNames,
 	}
 }
@@ -130,7 +130,7 @@ func (DialParams) Kind() Kind { return Dial }
 
 func dialRow() row {
 	return row{
-		kind: Dial, about: "points the host's kubeconfigs at the desired endpoint, once that answers there",
+		kind: Dial, about: "points the kubeconfigs on the host to the desired endpoint, once it answers there",
 		place: OnHost, concerns: ItsHost, group: groupEndpoint, params: paramsOf[DialParams](), effect: afterDial,
 	}
 }
@@ -144,7 +144,7 @@ func afterDial(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// PublishEndpointParams are the endpoint, and former names and addresses of the API: API servers' certificates keep
+// PublishEndpointParams are the endpoint, and former names and addresses of the API: API server certificates keep
 // these, also on hosts that join later.
 type PublishEndpointParams struct {
 	Endpoint string   `json:"endpoint,omitempty"` // "host:port"
@@ -157,7 +157,7 @@ func (PublishEndpointParams) Kind() Kind { return PublishEndpoint }
 func publishEndpointRow() row {
 	return row{
 		kind:  PublishEndpoint,
-		about: "sets the endpoint in the cluster's objects for kubeadm and joins",
+		about: "sets the endpoint in the cluster objects for kubeadm and joins",
 		place: ThroughAPI, group: groupEndpoint, params: paramsOf[PublishEndpointParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			record := observed.Record{}

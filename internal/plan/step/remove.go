@@ -54,7 +54,7 @@ func (ResetHostParams) Kind() Kind { return ResetHost }
 
 func resetHostRow() row {
 	return row{
-		kind: ResetHost, about: "resets the host for further use",
+		kind: ResetHost, about: "resets the host so that it can be used again",
 		traits: clearsHost | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[ResetHostParams](),
 		partOf: desired.Resetting,
@@ -110,7 +110,7 @@ func afterPurge(w *World, h desired.Host, _ Intent) {
 }
 
 // DeleteNodeParams say why a Node is deleted. With Confirm, the Node must not be Ready, and its host, if there is a
-// Peer, must stay silent to probes over 30 seconds.
+// Peer, must not respond to probes over 30 seconds.
 type DeleteNodeParams struct{ Death }
 
 // Kind returns DeleteNode.
@@ -125,8 +125,8 @@ func deleteNodeRow() row {
 }
 
 func nodeDeleted(w *World, _ desired.Host, i Intent) {
-	gone := func(n observed.Node) bool { return n.Name == i.NodeName }
-	w.Is.API.Nodes = slices.DeleteFunc(slices.Clone(w.Is.API.Nodes), gone)
+	isDeleted := func(n observed.Node) bool { return n.Name == i.NodeName }
+	w.Is.API.Nodes = slices.DeleteFunc(slices.Clone(w.Is.API.Nodes), isDeleted)
 }
 
 // Kinds that copy etcd's data, and restore it.

@@ -152,11 +152,11 @@ func restoreFilesRow() row {
 func filesRestored(w *World, h desired.Host, i Intent) {
 	w.sameCertificates(h)
 	seen, p := w.Is.Hosts[h.ID], ParamsOf[RestoreFilesParams](i)
-	gone := func(path string) bool { return slices.Contains(p.Files, path) }
-	seen.Edited = slices.DeleteFunc(slices.Clone(seen.Edited), gone)
-	seen.Restorable = slices.DeleteFunc(slices.Clone(seen.Restorable), gone)
+	isRestored := func(path string) bool { return slices.Contains(p.Files, path) }
+	seen.Edited = slices.DeleteFunc(slices.Clone(seen.Edited), isRestored)
+	seen.Restorable = slices.DeleteFunc(slices.Clone(seen.Restorable), isRestored)
 	seen.Exposed = slices.DeleteFunc(slices.Clone(seen.Exposed), func(f observed.FileAccess) bool {
-		return slices.Contains(p.Closed, f.Path) || gone(f.Path)
+		return slices.Contains(p.Closed, f.Path) || isRestored(f.Path)
 	})
 	w.Is.Hosts[h.ID] = seen
 }

@@ -50,7 +50,7 @@ func rotateRow(phase rotation.Phase) row {
 	params.zero = RotateParams{Phase: phase}
 	return row{
 		kind:  params.zero.Kind(),
-		about: "carries out a phase of the rotation of keys, and restarts their readers",
+		about: "carries out a phase of a key rotation, and restarts the programs that read the keys",
 		place: OnHost, group: groupRotation, params: params, event: "KubeOneRotated",
 		secrets: []Secret{RotationSecret}, begins: always, halts: always,
 		disrupts: func(i Intent) quorum.Disruption {
@@ -83,12 +83,12 @@ func afterRotate(w *World, h desired.Host, i Intent) {
 }
 
 func learnCARow() row {
-	return trustCARow(LearnCA, "makes a worker trust the cluster's CAs, including the next one",
+	return trustCARow(LearnCA, "makes a worker trust the cluster CAs, including the next one",
 		func(hosts []rotation.Host) []string { return rotation.Trusted(hosts, observed.ClusterCA) })
 }
 
 func forgetCARow() row {
-	return trustCARow(ForgetCA, "makes a worker trust only the cluster's new CA",
+	return trustCARow(ForgetCA, "makes a worker trust only the new cluster CA",
 		func(hosts []rotation.Host) []string { return []string{rotation.Goal(hosts, observed.ClusterCA)} })
 }
 
@@ -111,7 +111,7 @@ func trustCARow(kind Kind, about string, keys func([]rotation.Host) []string) ro
 	}
 }
 
-// PublishCAParams say which of the cluster's CAs are published for joins.
+// PublishCAParams say which of the cluster CAs are published for joins.
 type PublishCAParams struct {
 	Alone bool `json:"alone,omitempty"` // the one that signs, and not those besides it that control-plane hosts trust
 }
@@ -124,7 +124,7 @@ func (PublishCAParams) scriptVariables() []Variable { return nil }
 func publishCARow() row {
 	return row{
 		params: paramsOf[PublishCAParams](),
-		kind:   PublishCA, about: "publishes the cluster's CAs for joining hosts and pods",
+		kind:   PublishCA, about: "publishes the cluster CAs for joining hosts and pods",
 		place: ThroughAPI, group: groupRotation, halts: always, effect: noEffect,
 	}
 }
@@ -139,7 +139,7 @@ func podsTrustCARow() row {
 func renewTokensRow() row {
 	return row{
 		kind:  RenewTokens,
-		about: "renews the tokens of a host's pods with the new key: the kubelet restarts, and pods keep running",
+		about: "renews the tokens of pods on a host with the new key: the kubelet restarts, and pods keep running",
 		place: OnHost, group: groupRotation, secrets: []Secret{RotationSecret}, halts: always, effect: noEffect,
 	}
 }

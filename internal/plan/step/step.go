@@ -24,7 +24,7 @@ type Intent struct {
 	Arch     string       `json:"arch,omitempty"`
 	// Digest is the sha256 (hex) of the content that the step brings: the script of its host, the objects of its addon.
 	Digest string `json:"digest,omitempty"`
-	// Params are the kind's own parameters; nil is their zero value. In JSON they stand beside the fields above.
+	// Params are the kind's own parameters; nil is their zero value. In JSON they are next to the fields above.
 	Params Params `json:"-"`
 }
 

@@ -26,7 +26,7 @@ func (FetchParams) Kind() Kind { return Fetch }
 
 func fetchRow() row {
 	return row{
-		kind: Fetch, about: "unpacks binaries and pins images beside those in use; changes nothing yet",
+		kind: Fetch, about: "unpacks binaries and pins images alongside those in use; changes nothing yet",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
 		halts: always, effect: afterFetchImage,
@@ -69,7 +69,7 @@ func (p CheckParams) scriptVariables() []Variable {
 
 func checkRow() row {
 	return row{
-		kind: Check, about: "checks that the host's upgrade can start; changes nothing",
+		kind: Check, about: "checks that the upgrade of the host can start; changes nothing",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
 		begins: always, halts: always, partOf: desired.Upgrading, effect: noEffect,

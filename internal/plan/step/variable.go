@@ -33,7 +33,7 @@ func (v Variable) Value() (string, error) {
 	for _, words := range v.lines {
 		for i, word := range words {
 			if strings.ContainsFunc(word, isSeparator) || word == "" && strings.Join(words[i:], "") != "" {
-				return "", fmt.Errorf("%q cannot be a word of %s: it is empty, or has a blank or a control character",
+				return "", fmt.Errorf("%q is not a valid word in %s: it is empty, or contains a blank or a control character",
 					word, v.Name)
 			}
 		}

@@ -29,7 +29,7 @@ func TestAListIsReadAsItWasMade(t *testing.T) {
 			t.Parallel()
 			got, err := c.variable.Value()
 			if c.want == "!" {
-				if err == nil || !strings.Contains(err.Error(), " of X") {
+				if err == nil || !strings.Contains(err.Error(), " in X") {
 					t.Errorf("got %q, %v", got, err)
 				}
 				return

@@ -30,7 +30,7 @@ func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
 	return &World{Input: in, Names: names, Epoch: epoch}
 }
 
-// Predict applies the effect of a step that succeeds. A step that concerns no host of the manifest has the zero host.
+// Predict applies the effect of a step that succeeds. A step that concerns no host in the manifest has the zero host.
 func (w *World) Predict(h desired.Host, i Intent) { i.Kind.row().effect(w, h, i) }
 
 // noEffect is the effect of a step that changes nothing for later decisions.
@@ -91,7 +91,7 @@ func (w *World) sameCertificates(h desired.Host) {
 	}
 }
 
-// caHash returns the hash of the cluster's CA, or a stand-in if the CA does not exist yet.
+// caHash returns the hash of the cluster CA, or a stand-in if the CA does not exist yet.
 func (w *World) caHash() string {
 	for _, h := range w.Want.ControlPlane {
 		if seen := w.Is.Hosts[h.ID]; seen.CAHash != "" && seen.Marker != nil && seen.Marker.Complete {

@@ -40,7 +40,7 @@ func owedHooks(p plan.Plan) map[string]map[step.Kind]desired.Activity {
 	}
 	out := map[string]map[step.Kind]desired.Activity{}
 	for id, of := range steps {
-		out[id] = step.Owed(of)
+		out[id] = step.PendingHooks(of)
 	}
 	return out
 }

@@ -43,7 +43,7 @@ controlPlane: {hosts: [{publicAddress: 192.0.2.1, hostname: cp-1}]}
 apiEndpoint: {host: 192.0.2.1}
 `
 
-// recordOf returns access to an API that has only the cluster's record, and optionally credentials of hosts.
+// recordOf returns access to an API that has only the cluster record, and optionally credentials of hosts.
 func recordOf(t *testing.T, credentials ...*corev1.Secret) cluster.Access {
 	t.Helper()
 	api := clustertest.API()
