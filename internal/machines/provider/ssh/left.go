@@ -37,7 +37,7 @@ func newOwnerChecks() *ownerChecks {
 func (l *ownerChecks) noteOwner(h types.UID, owner kubeone.HostClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.owners[h] = whose
+	l.owners[h] = owner
 	delete(l.unresponsive, h)
 }
 
