@@ -309,7 +309,7 @@ func unknownProvider(t *testing.T, w *world) {
 		}
 		for _, e := range all.Items {
 			if e.Regarding.Name == m.Name && e.Reason == "OtherProvider" &&
-				strings.Contains(e.Note, `does not include the provider "hetzner"; it includes fake`) {
+				strings.Contains(e.Note, `"hetzner" is not supported by this program, which supports fake`) {
 				return ""
 			}
 		}

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	recheckInterval    = 10 * time.Second          // between checks of Nodes and pods, which may change without the DaemonSet
+	// between checks of Nodes and pods, which may change without the DaemonSet
+	recheckInterval    = 10 * time.Second
 	templateGeneration = "pod-template-generation" // label that the DaemonSet controller sets on its pods
 	// unavailableBefore is the annotation that stores the original maxUnavailable of a DaemonSet while a rollout uses a
 	// higher value.
@@ -156,7 +157,8 @@ func (c Waiter) restoreMaxUnavailable(ctx context.Context, w resources.Workload)
 }
 
 // setMaxUnavailable sets maxUnavailable and the annotation with its original value; nil removes the annotation.
-func (c Waiter) setMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, value intstr.IntOrString, before any) error {
+func (c Waiter) setMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, value intstr.IntOrString,
+	before any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"resourceVersion": d.ResourceVersion,

@@ -156,7 +156,8 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 
 // Preview returns the live object, and the object as it would be after an apply. It changes nothing. If the object does
 // not exist, it returns nil for both.
-func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (current, planned *unstructured.Unstructured,
+func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (current,
+	planned *unstructured.Unstructured,
 	err error) {
 	where, err := c.Resource(o)
 	if err != nil {

@@ -198,7 +198,8 @@ func nodeDiffers(m *v1alpha1.Machine) bool {
 	if current == nil {
 		return true
 	}
-	runtimeDiffers := want.ContainerRuntime != nil && want.ContainerRuntime.Version != "" && current.ContainerRuntime != nil &&
+	runtimeDiffers := want.ContainerRuntime != nil && want.ContainerRuntime.Version != "" &&
+		current.ContainerRuntime != nil &&
 		trimVersion(current.ContainerRuntime.Version) != trimVersion(want.ContainerRuntime.Version)
 	return runtimeDiffers || trimVersion(current.Kubelet) != trimVersion(want.Kubelet)
 }

@@ -142,7 +142,8 @@ func (r *Machines) saveAppliedKeys(ctx context.Context, m *v1alpha1.Machine, wha
 // readAppliedKeys reads AppliedKeysAnnotation. It leaves out the owner label, which a Machine never sets: without this
 // label, the Node would no longer belong to the Machine.
 func readAppliedKeys(m *v1alpha1.Machine) (out appliedKeys) {
-	_ = json.Unmarshal([]byte(m.Annotations[AppliedKeysAnnotation]), &out) // an invalid annotation was not written by kubeone
+	// an invalid annotation was not written by kubeone
+	_ = json.Unmarshal([]byte(m.Annotations[AppliedKeysAnnotation]), &out)
 	out.Labels = slices.DeleteFunc(out.Labels, func(key string) bool { return key == desired.OwnerLabel })
 	return out
 }

@@ -84,7 +84,8 @@ func hasLostNode(m *v1alpha1.Machine) bool {
 	if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || isUpdating(m) {
 		return false
 	}
-	wasComplete := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil // set only after the Machine was complete
+	// set only after the Machine was complete
+	wasComplete := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil
 	return wasComplete && !isTrue(m, ConditionReady)
 }
 

@@ -22,7 +22,7 @@ func TestRequestsLeftAloneAreToldOfOnceAndNotEndlessly(t *testing.T) {
 			told++
 		}
 	}
-	if told != maxReported-1 || strings.Count(log.String(), "others are not reported") != 1 {
+	if told != maxReported-1 || strings.Count(log.String(), "no more are reported") != 1 {
 		t.Errorf("%d requests are told of, and the log says %q", told, log.String())
 	}
 	s.forgetRequest("a")

@@ -184,7 +184,8 @@ func checkUnoccupied(h *kubeone.Host, seen observed.Host) error {
 		return fmt.Errorf("%s belongs to Machine %s in the cluster %s; delete that Machine to free it", name,
 			m.Machine, m.Cluster)
 	case m != nil:
-		return fmt.Errorf("%s is in the manifest of the cluster %s; to free it, run kubeone reset --host %s with that manifest",
+		return fmt.Errorf("%s is in the manifest of the cluster %s; to free it, run kubeone reset --host %s with "+
+			"that manifest",
 			name, m.Cluster, name)
 	case seen.KubeletConf == observed.Yes || seen.EtcdData == observed.Yes || seen.PKI == observed.Yes:
 		return fmt.Errorf("%s has a Kubernetes installation that kubeone did not create; a pool host must be empty",

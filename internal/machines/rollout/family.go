@@ -5,7 +5,7 @@ import "time"
 // Family is a MachineDeployment with its MachineSets and Machines, or a MachineSet without a deployment and its
 // Machines. They are planned together.
 type Family struct {
-	// Name is the name of the deployment, or of the set without one.
+	// Name is the name of the deployment, or of the set without a deployment.
 	Name string
 	// Replicas is the desired number of machines.
 	Replicas int
@@ -13,11 +13,11 @@ type Family struct {
 	MinReady time.Duration
 	// DeletePolicy orders the deletion of otherwise equal machines.
 	DeletePolicy DeletePolicy
-	// MaxUnhealthy is the number of unhealthy and lost machines up to which unhealthy ones are replaced.
+	// MaxUnhealthy is the maximum number of unhealthy and lost machines at which unhealthy ones are still replaced.
 	MaxUnhealthy int
-	// Rollout has the rollout settings of a deployment; nil for a set without one.
+	// Rollout contains the rollout settings of a deployment; nil for a set without a deployment.
 	Rollout *Rollout
-	// Deleting says that the deployment, or the set without one, is being deleted. Then there are no writes.
+	// Deleting says that the deployment, or the set without a deployment, is being deleted. Then there are no writes.
 	Deleting bool
 	// Sets are the deployment's sets, or the one set.
 	Sets []Set
@@ -27,7 +27,7 @@ type Family struct {
 	Now time.Time
 }
 
-// Rollout is how a deployment updates its machines to its template.
+// Rollout describes how a deployment updates its machines to its template.
 type Rollout struct {
 	// Template is the desired template of all machines.
 	Template Template
@@ -69,11 +69,11 @@ const (
 	Oldest DeletePolicy = "Oldest"
 )
 
-// Template is the template of a set's machines, as two texts that are only compared.
+// Template is a machine template in the form of two texts. They are only compared, never parsed.
 type Template struct {
-	// Machine has the versions and the provider spec. A change needs a rollout.
+	// Machine contains the versions and the provider spec. A change requires a rollout.
 	Machine string
-	// Metadata has labels, annotations and taints. A change is written to existing machines.
+	// Metadata contains labels, annotations and taints. A change is copied to existing machines.
 	Metadata string
 }
 
@@ -81,9 +81,9 @@ type Template struct {
 type Set struct {
 	Name     string
 	Template Template
-	// Revision numbers the deployment's templates. The newest has the greatest.
+	// Revision is the number of the template in the deployment. The newest template has the greatest number.
 	Revision int64
-	// Replicas is the number in its spec.
+	// Replicas is the number of replicas in its spec.
 	Replicas int
 	Created  time.Time
 	// Change is how the provider updates its machines to the deployment's template.
@@ -91,15 +91,15 @@ type Set struct {
 	Deleting bool
 }
 
-// Change is how a machine of one template becomes one of another.
+// Change is how a machine with one template is changed to another template.
 type Change string
 
 const (
-	// Replace needs a new machine. It is the default.
+	// Replace requires a new machine. It is the default.
 	Replace Change = ""
 	// InPlace changes the existing machine.
 	InPlace Change = "in place"
-	// Unsupported is impossible: the machine stays as it is.
+	// Unsupported means that the change is impossible, so the machine stays unchanged.
 	Unsupported Change = "not supported"
 )
 
@@ -111,18 +111,17 @@ type Machine struct {
 	Created time.Time
 	// ReadySince is when its Node became ready; zero if it is not.
 	ReadySince time.Time
-	// Updating says that it has a Node that does not match its spec yet. Changed is when that last began or ended; zero
-	// is never.
+	// Updating says that its Node does not match its spec yet. Changed is when Updating last changed; zero means never.
 	Updating bool
 	Changed  time.Time
 	// Lost says that its Node once matched its spec and is no longer ready.
 	Lost bool
 	// Unhealthy says that it has been broken for longer than its health check allows.
 	Unhealthy bool
-	// DeleteFirst says that an operator chose it to be deleted first if there are too many machines.
+	// DeleteFirst says that the operator wants it deleted first if there are too many machines.
 	DeleteFirst bool
 	Deleting    bool
-	// Metadata equals its set's Template.Metadata once that has been applied to it.
+	// Metadata equals Template.Metadata of its set once that has been applied to the machine.
 	Metadata string
 }
 

@@ -10,8 +10,8 @@ func byAge(a, b Machine) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 }
 
-// compareForDeletion orders machines by who is deleted first: chosen by an operator, unhealthy, unavailable, outdated,
-// and then by the policy.
+// compareForDeletion orders machines for deletion: first those marked by an operator, then unhealthy, unavailable and
+// outdated ones, and the rest by policy.
 func (p *planner) compareForDeletion(a, b *Machine) int {
 	return cmp.Or(
 		trueFirst(a.DeleteFirst, b.DeleteFirst),
@@ -30,8 +30,8 @@ func (p *planner) byPolicy(a, b *Machine) int {
 	return b.Created.Compare(a.Created)
 }
 
-// compareForUpdate orders outdated machines by who is updated first: unavailable, chosen by an operator, of the oldest
-// template, oldest.
+// compareForUpdate orders outdated machines for their update: first unavailable ones, then those marked by an operator,
+// those with the oldest template, and the oldest machines.
 func (p *planner) compareForUpdate(a, b *Machine) int {
 	return cmp.Or(
 		trueFirst(!p.isAvailable(a), !p.isAvailable(b)),

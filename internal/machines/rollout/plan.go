@@ -7,11 +7,11 @@ import (
 
 // Plan is the result of PlanFamily.
 type Plan struct {
-	// Writes are the changes to make now. If some are left out or made twice, the next plan corrects that.
+	// Writes are the changes to carry out now. If some are omitted or repeated, the next plan corrects this.
 	Writes []Write
 	// Status is the state before the writes.
 	Status Status
-	// Wake is when to plan again if nothing has changed; zero is never.
+	// Wake is when to plan again if nothing changes before; zero means never.
 	Wake time.Time
 }
 
@@ -28,7 +28,7 @@ func PlanFamily(f Family) Plan {
 	return plan
 }
 
-// planner makes one plan. Its machines reflect the writes so far.
+// planner creates one plan. Its machines include the effect of the writes planned so far.
 type planner struct {
 	Family
 	// current is the set with the deployment's template, or the only set; nil if there is none.
@@ -52,7 +52,7 @@ func newPlanner(f Family) *planner {
 	// A machine without its set is garbage-collected.
 	p.Machines = slices.DeleteFunc(slices.Clone(f.Machines), func(m Machine) bool { return p.setByName(m.Set) == nil })
 	if f.Rollout != nil && f.Rollout.Strategy == OnDelete {
-		// A deleted machine is replaced on the same host, so there is no surge.
+		// The replacement of a deleted machine uses the same host, so there is no surge.
 		onDelete := *f.Rollout
 		onDelete.MaxSurge, onDelete.MaxUnavailable = 0, f.Replicas
 		p.Rollout = &onDelete
@@ -70,7 +70,7 @@ func newPlanner(f Family) *planner {
 	return p
 }
 
-// planWrites fills in the writes. Remediation of unhealthy machines comes first and does not wait for a rollout.
+// planWrites plans all writes. Unhealthy machines are replaced first, without waiting for a rollout.
 func (p *planner) planWrites() {
 	if p.Rollout != nil && !p.reviseSets() {
 		return
@@ -89,17 +89,18 @@ func (p *planner) planWrites() {
 	p.syncObjects()
 }
 
-// scaleTo creates or deletes machines to reach replicas. A machine being deleted counts, as its host is not free
-// yet.
+// scaleTo creates or deletes machines to reach the number of replicas. Machines that are being deleted count, because
+// their hosts are not free yet.
 func (p *planner) scaleTo(replicas int) {
 	p.createMachines(p.current.Name, replicas-len(p.alive)-p.leaving)
 	p.deleteMachines(len(p.alive)-replicas, "more machines than replicas")
 }
 
-// mostCreated limits the new machines of one plan. So an operator can correct mistyped replicas before the next plan.
+// maxCreated limits the number of new machines in one plan. An operator who mistyped the replicas can correct them
+// before the next plan.
 const maxCreated = 500
 
-// createMachines plans n new machines of a set, within mostCreated. A negative n is 0.
+// createMachines plans n new machines in the set, but at most maxCreated in the whole plan. A negative n means 0.
 func (p *planner) createMachines(set string, n int) {
 	made := 0
 	for _, count := range p.created {
@@ -117,28 +118,28 @@ func (p *planner) deleteMachine(m *Machine, reason string) {
 	p.leaving++
 }
 
-// deleteMachines deletes n machines, in the order of compareForDeletion. A negative n is 0.
+// deleteMachines plans the deletion of n machines, in the order of compareForDeletion. A negative n means 0.
 func (p *planner) deleteMachines(n int, reason string) {
 	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.compareForDeletion)[:max(0, min(n, len(p.alive)))] {
 		p.deleteMachine(m, reason)
 	}
 }
 
-// remediateMachines deletes unhealthy machines unless too many are broken. Unhealthy machines being deleted count as
-// broken, or a whole pool would be deleted one by one. Lost machines count too, as machines that break together become
-// unhealthy one after another.
+// remediateMachines deletes unhealthy machines unless too many are unhealthy or lost. Machines that are being deleted
+// count too, because otherwise a whole pool could be deleted one by one. Lost machines count, because machines that
+// fail together become unhealthy one after another.
 func (p *planner) remediateMachines() {
-	broken := 0
+	failing := 0
 	for i := range p.Machines {
 		if p.Machines[i].Unhealthy || p.Machines[i].Lost {
-			broken++
+			failing++
 		}
 	}
 	for _, m := range slices.Clone(p.alive) {
 		switch {
 		case !m.Unhealthy:
-		case broken > p.MaxUnhealthy:
-			p.held = broken
+		case failing > p.MaxUnhealthy:
+			p.held = failing
 		default:
 			p.deleteMachine(m, "unhealthy")
 		}
@@ -170,12 +171,12 @@ func (p *planner) syncObjects() {
 	}
 }
 
-// isMoved reports whether the plan moves the machine to another set. That write includes the metadata.
+// isMoved reports whether the plan moves the machine to another set. That write also sets the metadata.
 func (p *planner) isMoved(m *Machine) bool {
 	return slices.ContainsFunc(p.writes, func(w Write) bool { return w.Kind == MoveMachine && w.Machine == m.Name })
 }
 
-// countLiving returns the number of the set's machines that are not being deleted.
+// countLiving returns the number of machines in the set that are not being deleted.
 func (p *planner) countLiving(set string) int {
 	n := 0
 	for _, m := range p.alive {
@@ -186,7 +187,7 @@ func (p *planner) countLiving(set string) int {
 	return n
 }
 
-// setByName returns nil if there is no such set.
+// setByName returns the set with that name, or nil.
 func (p *planner) setByName(name string) *Set {
 	for i := range p.Sets {
 		if p.Sets[i].Name == name {
@@ -208,7 +209,8 @@ func (p *planner) countAvailable() int {
 
 func (p *planner) isAvailable(m *Machine) bool { return m.isAvailable(p.Now, p.MinReady) }
 
-// isOutdated reports whether the machine has another template than the deployment. Without a deployment it is false.
+// isOutdated reports whether the template of the machine differs from that of the deployment. It returns false
+// without a deployment.
 func (p *planner) isOutdated(m *Machine) bool {
 	return p.Rollout != nil && (p.current == nil || m.Set != p.current.Name)
 }

@@ -3,7 +3,7 @@ package rollout
 import "slices"
 
 // continueRollout plans the next part of a rollout. It deletes machines beyond the surge, updates or deletes outdated
-// ones while enough others are available, creates new ones within the surge, and finally deletes the surge.
+// machines while enough others are available, creates new machines within the surge, and finally deletes the surge.
 func (p *planner) continueRollout() {
 	p.deleteMachines(len(p.alive)-p.Replicas-p.Rollout.MaxSurge, "more machines than replicas")
 	p.updateOutdated()
@@ -13,21 +13,21 @@ func (p *planner) continueRollout() {
 
 // updateOutdated moves outdated machines to the current set or deletes them, within MaxUnavailable.
 func (p *planner) updateOutdated() {
-	least := p.Replicas - p.Rollout.MaxUnavailable
-	room := len(p.alive) - p.countUnavailableCurrent() - least
-	spare := p.countAvailable() - least
+	minAvailable := p.Replicas - p.Rollout.MaxUnavailable
+	room := len(p.alive) - p.countUnavailableCurrent() - minAvailable
+	spare := p.countAvailable() - minAvailable
 	for _, m := range p.outdatedInOrder() {
 		change := p.setByName(m.Set).Change
 		if change == Unsupported {
 			p.blocked++
 			continue
 		}
-		works := p.isAvailable(m)
-		if room <= 0 || works && spare <= 0 {
+		available := p.isAvailable(m)
+		if room <= 0 || available && spare <= 0 {
 			continue
 		}
 		room--
-		if works {
+		if available {
 			spare--
 		}
 		if change == InPlace {
@@ -53,7 +53,8 @@ func (p *planner) outdatedInOrder() []*Machine {
 	return outdated
 }
 
-// countUnavailableCurrent counts the unavailable machines of the current set. They count against MaxUnavailable.
+// countUnavailableCurrent returns the number of unavailable machines in the current set. They count against
+// MaxUnavailable.
 func (p *planner) countUnavailableCurrent() int {
 	n := 0
 	for _, m := range p.alive {
@@ -72,8 +73,8 @@ func (p *planner) moveMachine(m *Machine) {
 	m.Set, m.Updating = p.current.Name, true
 }
 
-// fillCurrentSet creates machines of the current set: missing ones, and a surge if the rollout needs one. An update in
-// place needs a surge, of one machine, only if MaxUnavailable is 0.
+// fillCurrentSet creates missing machines in the current set, and a surge if the rollout needs one. An update in place
+// needs a surge, of one machine, only if MaxUnavailable is 0.
 func (p *planner) fillCurrentSet() {
 	surge, replaced, inPlace := p.Rollout.MaxSurge, 0, 0
 	for _, m := range p.outdatedInOrder() {
@@ -110,29 +111,30 @@ func (p *planner) endSurge() {
 	}
 	spare := p.countAvailable() - (p.Replicas - p.Rollout.MaxUnavailable)
 	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.compareForDeletion) {
-		works := p.isAvailable(m)
-		if excess == 0 || works && spare <= 0 {
+		available := p.isAvailable(m)
+		if excess == 0 || available && spare <= 0 {
 			break
 		}
 		excess--
-		if works {
+		if available {
 			spare--
 		}
 		p.deleteMachine(m, "more machines than replicas")
 	}
 }
 
-// scaleProportionally maintains the number of machines while the rollout is paused. Each set is scaled by its share, so
-// that the ratio of old to new machines stays. Unavailable machines of any set are deleted first.
+// scaleProportionally keeps the number of machines at the desired value while the rollout is paused. It scales each set
+// in proportion to its machines, so that the ratio of old to new machines stays the same. When it must delete machines,
+// it deletes unavailable ones first, in any set.
 func (p *planner) scaleProportionally() {
-	most := p.Replicas
+	maxMachines := p.Replicas
 	if len(p.divideReplicas(0)) > 1 && p.Replicas > 0 {
-		most += p.Rollout.MaxSurge
+		maxMachines += p.Rollout.MaxSurge
 	}
-	if excess := len(p.alive) - most; excess > 0 {
-		broken := min(excess, len(p.alive)-p.countAvailable())
-		p.deleteMachines(broken, "more machines than replicas")
-		for _, s := range p.divideReplicas(excess - broken) {
+	if excess := len(p.alive) - maxMachines; excess > 0 {
+		unavailable := min(excess, len(p.alive)-p.countAvailable())
+		p.deleteMachines(unavailable, "more machines than replicas")
+		for _, s := range p.divideReplicas(excess - unavailable) {
 			p.deleteShare(s)
 		}
 		return

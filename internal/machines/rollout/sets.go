@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// Hash returns a short hash of Template.Machine for names and labels. Metadata is not included. If another template has
-// the same hash, a greater attempt gives another one.
+// Hash returns a short hash of Template.Machine for names and labels. It does not include Metadata. If two templates
+// have the same hash, a greater attempt results in a different one.
 func Hash(t Template, attempt int) string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s\x00%d", t.Machine, attempt)
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-// findCurrent returns the set with the deployment's template. Of several it returns the one with the most machines, and
-// then the oldest. Without a deployment it returns the only set.
+// findCurrent returns the set with the template of the deployment; nil if there is none. Of several sets it returns the
+// one with the most machines, and then the oldest. Without a deployment it returns the only set.
 func (p *planner) findCurrent() *Set {
 	if p.Rollout == nil {
 		if len(p.Sets) == 0 {
@@ -48,8 +48,8 @@ func (p *planner) comparePreference(a, b *Set) int {
 	)
 }
 
-// reviseSets ensures that a set has the deployment's template and the newest revision. It returns false if that, or a
-// rollback, needs a write first. Then machines are not planned yet.
+// reviseSets ensures that one set has the template of the deployment and the newest revision. It returns false if this,
+// or a rollback, requires a write first. In this case machines are not planned yet.
 func (p *planner) reviseSets() bool {
 	if p.Rollout.RollbackTo != 0 {
 		p.requestRollback()
@@ -72,7 +72,8 @@ func (p *planner) reviseSets() bool {
 	return true
 }
 
-// requestRollback restores the template of an older revision. The next plan begins the rollout to it.
+// requestRollback plans to restore the template of an older revision. The next plan starts the rollout to this
+// template.
 func (p *planner) requestRollback() {
 	to := p.Rollout.RollbackTo
 	for i := range p.Sets {
@@ -84,7 +85,7 @@ func (p *planner) requestRollback() {
 	p.writes = append(p.writes, Write{Kind: ForgetRollback, Revision: to, Reason: "no such revision"})
 }
 
-// newName returns an unused name for a set.
+// newName returns a name for a new set that is not used yet.
 func (p *planner) newName() string {
 	for attempt := 0; ; attempt++ {
 		if name := p.Name + "-" + Hash(p.Rollout.Template, attempt); p.setByName(name) == nil {
@@ -93,7 +94,7 @@ func (p *planner) newName() string {
 	}
 }
 
-// deleteOldSets deletes the oldest sets without machines beyond RevisionHistoryLimit.
+// deleteOldSets plans the deletion of the oldest sets without machines beyond RevisionHistoryLimit.
 func (p *planner) deleteOldSets() {
 	var empty []*Set
 	for i := range p.Sets {
@@ -117,8 +118,8 @@ type share struct {
 	n   int
 }
 
-// divideReplicas divides n among the sets in proportion to their machines, by largest remainder. If remainders are
-// equal, the newer set gets more.
+// divideReplicas distributes n machines among the sets in proportion to their current machines, by largest remainder.
+// If remainders are equal, the newer set gets more.
 func (p *planner) divideReplicas(n int) []share {
 	var shares []share
 	rest := n

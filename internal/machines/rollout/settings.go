@@ -22,45 +22,45 @@ type Member struct {
 	Name     string // namespace/name
 	Settings Settings
 	Ready    bool // its Node is Ready
-	// Turn says that it has its turn, and its host has not finished.
+	// Turn says that the machine has its turn, and its host has not finished.
 	Turn bool
-	// Changing says that its versions are being changed, so that it is out of service.
+	// Changing says that its versions are being changed, so it is out of service.
 	Changing bool
-	// Moving says that its deployment is about to change or replace it. It gets the settings with that.
+	// Moving says that its deployment is about to change or replace it. This also applies the settings.
 	Moving bool
 	// Paused says that its reconciliation is paused.
 	Paused bool
-	// Overdue says that it has been out of service for too long for others to wait for it.
+	// Overdue says that it has been out of service for so long that others no longer wait for it.
 	Overdue bool
 	// Refused is why its host reverted the desired settings; "" if it did not.
 	Refused string
 }
 
-// Limits say how many hosts may be out of service for their settings.
+// Limits defines how many hosts may be out of service while settings are applied.
 type Limits struct {
-	AtOnce func(total int) int // returns how many of total; nil is one
-	Canary bool                // one host must be Ready with the settings before the others get them
+	AtOnce func(total int) int // returns how many of total hosts; nil means one
+	Canary bool                // one host must be Ready with the new settings before the others follow
 }
 
-// Turns say whose turn it is to get other settings.
+// Turns contains the members that may apply new settings now.
 type Turns struct {
-	// Next are the names of members that may begin now. Begun are those that have their turn.
+	// Next contains the members that may start now. Begun contains those that have started.
 	Next, Begun []string
-	// Held says why the other members that need settings must wait; "" if there are none.
+	// Held says why the other members that need new settings must wait; "" if there are none.
 	Held string
-	// Stopped says why no other host gets the settings; "" if the rollout is not stopped.
+	// Stopped says why no other host may apply the settings; "" if the rollout has not stopped.
 	Stopped string
 }
 
-// leastFailed is how many hosts must fail before the rollout stops. A single host may be broken, or lie.
+// minFailed is how many hosts must fail before the rollout stops. A single host may be broken or report wrong results.
 const minFailed = 2
 
-// NextSettings returns whose turn it is. It depends on its arguments only and is called again after each change. Every
-// member out of service counts, for whatever reason, unless it is overdue.
+// NextSettings returns which members may apply new settings now. It depends only on its arguments and is called again
+// after each change. Every member that is out of service counts, whatever the reason, unless it is overdue.
 //
-// A host has failed if it refused the settings, or got them and is overdue. It gets no second turn. The others continue
-// one at a time until one is Ready with the settings. The rollout stops once at least two hosts have failed, and these
-// are at least half of those that got the settings.
+// A host has failed if it refused the settings, or if it is overdue after applying them. It does not get a second turn.
+// The others continue one at a time until one is Ready with the settings. The rollout stops once at least two hosts,
+// and at least half of the hosts that applied the settings, have failed.
 func NextSettings(members []Member, l Limits) Turns {
 	byName := func(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 	c := groupMembers(slices.SortedFunc(slices.Values(members), byName))
@@ -81,7 +81,7 @@ func NextSettings(members []Member, l Limits) Turns {
 	return t
 }
 
-// counted groups members by their state. A member may be in several groups.
+// memberGroups groups members by their state. A member can be in several groups.
 type memberGroups struct {
 	begun, wait, failed []string
 	out                 []string // out of service, with the reason

@@ -6,11 +6,11 @@ import "time"
 type Status struct {
 	// Replicas is the number of machines, without those being deleted.
 	Replicas int
-	// Updated is the number that match the deployment's template.
+	// Updated is the number of machines that match the template of the deployment.
 	Updated int
-	// Ready is the number with a ready Node.
+	// Ready is the number of machines with a ready Node.
 	Ready int
-	// Available is the number that have been ready for Family.MinReady.
+	// Available is the number of machines that have been ready for at least Family.MinReady.
 	Available int
 	// Unavailable is the number of desired machines that are missing or not available.
 	Unavailable int
@@ -18,7 +18,7 @@ type Status struct {
 	Complete bool
 	// Stalled says that the rollout made no progress within its deadline.
 	Stalled bool
-	// Held is the number of unhealthy and lost machines if that exceeds MaxUnhealthy, so that none is replaced.
+	// Held is the number of unhealthy and lost machines if it exceeds MaxUnhealthy, so that none of them is replaced.
 	Held int
 	// Blocked is the number of outdated machines whose change is Unsupported.
 	Blocked int
@@ -43,7 +43,7 @@ func (p *planner) statusBefore() Status {
 	return s
 }
 
-// progressDeadline returns when the rollout counts as stalled without further progress; zero is never.
+// progressDeadline returns when the rollout counts as stalled if it makes no more progress; zero means never.
 func (p *planner) progressDeadline() time.Time {
 	if p.Rollout == nil || p.Rollout.Paused || p.Rollout.ProgressDeadline <= 0 {
 		return time.Time{}
@@ -65,8 +65,8 @@ func (p *planner) progressDeadline() time.Time {
 	return last.Add(p.Rollout.ProgressDeadline)
 }
 
-// nextWake returns when time alone may change the plan or the status: a machine becomes available, or the rollout
-// stalls.
+// nextWake returns when the plan or the status may change without any other event, because a machine becomes available
+// or the rollout stalls; zero means never.
 func (p *planner) nextWake() time.Time {
 	var wake time.Time
 	sooner := func(at time.Time) {

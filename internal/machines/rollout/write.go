@@ -17,7 +17,7 @@ const (
 	LabelSet Kind = "label set"
 	// DeleteSet deletes the set Name, which has no machines.
 	DeleteSet Kind = "delete set"
-	// CreateMachine creates a machine of the set Name.
+	// CreateMachine creates a machine in the set Name.
 	CreateMachine Kind = "create machine"
 	// MoveMachine moves the machine Machine to the set Name and its template, in one write.
 	MoveMachine Kind = "move machine"
@@ -27,7 +27,7 @@ const (
 	DeleteMachine Kind = "delete machine"
 	// RollBack restores the template of the set Name and removes the rollback request, in one write.
 	RollBack Kind = "roll back"
-	// ForgetRollback removes the rollback request: there is no such revision.
+	// ForgetRollback removes a rollback request for a revision that does not exist.
 	ForgetRollback Kind = "forget rollback"
 )
 

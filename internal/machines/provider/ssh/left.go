@@ -20,8 +20,8 @@ import (
 )
 
 // The marker on a host may name a Machine although the Host is free in the API. This happens if etcd was restored to a
-// time before that Machine claimed the Host. Therefore each leading process checks a free host once before a Machine can
-// claim it, and again after a Machine has failed on it. Hosts that become free later were reset and need no check.
+// time before that Machine claimed the Host. Therefore each leading process checks a free host once before a Machine
+// can claim it, and again after a Machine has failed on it. Hosts that become free later were reset and need no check.
 
 // ownerChecks contains the owners in the markers of free hosts, by Host UID. Its methods may be called concurrently.
 type ownerChecks struct {

@@ -119,7 +119,8 @@ func (p *Provider) leaveHost(ctx context.Context, h *kubeone.Host, m *v1alpha1.M
 		return err
 	}
 	return &provider.Waiting{
-		Reason: reasonHostFailed, Message: "Host " + h.Name + " failed and was returned to the pool: " + h.Status.Message,
+		Reason: reasonHostFailed, Message: "Host " + h.Name + " failed and was returned to the pool: " +
+			h.Status.Message,
 		After: poll,
 	}
 }

@@ -103,7 +103,8 @@ func (r *runs) failureCount(uid types.UID) int {
 func (r *runs) recheck(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if current := r.of[uid]; current != nil && current.finished && current.err == nil && now.Sub(current.ended) > recheckDelay {
+	if current := r.of[uid]; current != nil && current.finished && current.err == nil &&
+		now.Sub(current.ended) > recheckDelay {
 		delete(r.of, uid)
 	}
 }
