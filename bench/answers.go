@@ -173,7 +173,8 @@ func (f *factWriter) putPrograms(parts desired.Artifacts) {
 		"UnitFileState=", "ActiveEnterTimestampMonotonic=0")
 	f.putValues("link", "total 0")
 	for _, b := range parts.Binaries {
-		f.putValues("link", fmt.Sprintf("lrwxrwxrwx 1 root root 38 Jan  2 10:00 %s -> /opt/kubeone/%s/%s/%s", b.Name, b.Name,
+		f.putValues("link", fmt.Sprintf("lrwxrwxrwx 1 root root 38 Jan  2 10:00 %s -> /opt/kubeone/%s/%s/%s", b.Name,
+			b.Name,
 			b.Version, b.Name))
 	}
 }

@@ -90,7 +90,8 @@ func (p *printer) printStart(r startResult) {
 }
 
 func (p *printer) printPlan(r planResult) {
-	p.printLine("\nplan: %d hosts, round trip %v: %.1f s (%s the limit of %d s), %d MB (%s the limit of %d MB)", r.Hosts,
+	p.printLine("\nplan: %d hosts, round trip %v: %.1f s (%s the limit of %d s), %d MB (%s the limit of %d MB)",
+		r.Hosts,
 		roundTrip,
 		r.Seconds, limitWord(r.WithinSeconds), planSecondsLimit, r.ClientMB, limitWord(r.WithinMemory), planMemoryLimit)
 	p.printLine("  %d hosts answered, route %q; a host had %d connection and %d command", r.Reached, r.Route,
@@ -107,7 +108,8 @@ func (p *printer) printInstall(r installResult) {
 	for _, pair := range r.Pairs {
 		p.printLine("  by hand  %6.1f s, CPU %6.1f s: %s", pair.ByHand.Seconds, pair.ByHand.CPUSeconds,
 			stagesText(pair.ByHand.Stages))
-		p.printLine("  kubeone  %6.1f s, CPU %6.1f s; ratio %.2f", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds, pair.Ratio)
+		p.printLine("  kubeone  %6.1f s, CPU %6.1f s; ratio %.2f", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds,
+			pair.Ratio)
 	}
 	p.printLine("  ratio %.2f (median of %d)", r.Ratio, len(r.Pairs))
 }

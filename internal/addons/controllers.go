@@ -27,8 +27,9 @@ type controllersValues struct {
 	HealthPort, MetricsPort int
 	Namespaces              []string // with a Role in each
 	Environment             []variable
-	// Nodes are the Node names of the control-plane hosts. OwnNames means that the name of at least one host is unknown.
-	// Then every Node with the control-plane label counts as a control-plane host, unless it belongs to a Machine.
+	// Nodes are the Node names of the control-plane hosts. OwnNames means that the name of at least one host is
+	// unknown. Then every Node with the control-plane label counts as a control-plane host, unless it belongs to a
+	// Machine.
 	Nodes      []string
 	OwnNames   bool
 	OwnerLabel string

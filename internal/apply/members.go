@@ -161,7 +161,8 @@ func (r *Run) confirmDead(ctx context.Context, s plan.Step, of step.Death,
 			Type: StepOutput,
 			Step: s.ID,
 			Host: r.displayName(s.Host),
-			Line: fmt.Sprintf("dead for %.0f of %.0f s", silence.Last.Sub(silence.Since).Seconds(), DeathWithin.Seconds()),
+			Line: fmt.Sprintf("dead for %.0f of %.0f s", silence.Last.Sub(silence.Since).Seconds(),
+				DeathWithin.Seconds()),
 		})
 	}
 	return nil

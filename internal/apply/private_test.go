@@ -38,7 +38,8 @@ func enterable(t *testing.T, dir string) {
 func TestWhatIsOnAHostIsRootsAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")
-	for _, dir := range []string{"var/lib/kubeone/lock", "var/lib/kubeone/step", "run/kubeone"} { // as in older versions
+	// as in older versions
+	for _, dir := range []string{"var/lib/kubeone/lock", "var/lib/kubeone/step", "run/kubeone"} {
 		if err := os.MkdirAll(m.Path(dir), 0o755); err != nil {
 			t.Fatal(err)
 		}

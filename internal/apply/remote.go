@@ -159,7 +159,8 @@ func explainExit(err error, name string, s plan.Step) error {
 	case locks.ExitFileBusy:
 		return fmt.Errorf("%s: %s", name, locks.BusyFile(err))
 	case exitKilled:
-		return fmt.Errorf("%s: %s was killed before it ended, or the host restarted; run kubeone apply again", name, s.Title)
+		return fmt.Errorf("%s: %s was killed before it ended, or the host restarted; run kubeone apply again", name,
+			s.Title)
 	}
 	return err
 }

@@ -28,14 +28,15 @@ import (
 
 // Run is one execution of a plan. Its exported fields are set before Do and do not change afterwards.
 type Run struct {
-	Plan        plan.Plan
-	Want        desired.Cluster
-	World       observed.World
-	Hosts       map[string]host.Host // by ID; hosts that the plan changes or that give access to the API
-	Unreachable map[string]host.Host // by ID; hosts that did not answer; only checked again to confirm that they are dead
-	Scripts     map[string]string    // by host ID
-	Blobs       Blobs                // nil when hosts download
-	Access      *cluster.Access      // nil while there is no cluster
+	Plan  plan.Plan
+	Want  desired.Cluster
+	World observed.World
+	Hosts map[string]host.Host // by ID; hosts that the plan changes or that give access to the API
+	// by ID; hosts that did not answer; only checked again to confirm that they are dead
+	Unreachable map[string]host.Host
+	Scripts     map[string]string // by host ID
+	Blobs       Blobs             // nil when hosts download
+	Access      *cluster.Access   // nil while there is no cluster
 	// FallbackAPI is used to write the history if the run has no access to the API; nil if unknown.
 	FallbackAPI *cluster.Access
 	Etcd        *etcd.Access // nil while there is no cluster

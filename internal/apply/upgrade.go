@@ -22,8 +22,9 @@ func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds,
 		Force: d.OnTimeout == step.ForceOnTimeout, MaxUnavailable: d.MaxUnavailable,
 		Full: func(e *drain.FullError) {
-			r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: "waiting for free capacity: " +
-				e.Error()})
+			r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host),
+				Line: "waiting for free capacity: " +
+					e.Error()})
 		},
 		Evicted: func(pod string) {
 			r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: "evicted " + pod})

@@ -200,7 +200,8 @@ func (d BackupReadDocument) writeText(w io.Writer) error {
 	}
 	_, _ = fmt.Fprintln(w, "Signed by this CA. recover accepts the backup if this is the CA of the cluster.")
 	if d.Verified {
-		_, _ = fmt.Fprintf(w, "Verified: all %d parts match their digests, and the snapshot is complete.\n", len(m.Parts))
+		_, _ = fmt.Fprintf(w, "Verified: all %d parts match their digests, and the snapshot is complete.\n",
+			len(m.Parts))
 	}
 	return nil
 }

@@ -188,7 +188,8 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
-		"`AUTHORITY` to rotate: "+strings.Join(observed.Authorities(), ", ")+"; can be repeated (default: all but cluster)")
+		"`AUTHORITY` to rotate: "+strings.Join(observed.Authorities(),
+			", ")+"; can be repeated (default: all but cluster)")
 	completeFlag(cmd, "authority", observed.Authorities()...)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue a rotation instead of starting a new one")
 	f.registerRun(cmd)

@@ -84,7 +84,8 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 		stdio.Out = stdio.Err // the result is the snapshot
 	}
 	if members.Alone() {
-		_, _ = fmt.Fprintf(stdio.Err, "warning: etcd has no quorum; the snapshot holds the last state of the member on %s\n",
+		_, _ = fmt.Fprintf(stdio.Err,
+			"warning: etcd has no quorum; the snapshot holds the last state of the member on %s\n",
 			members.Via())
 	}
 	doc := view.SnapshotDocument{Format: view.EtcdFormat, Cluster: w.Name(), File: file, Via: members.Via()}

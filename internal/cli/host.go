@@ -99,7 +99,8 @@ func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 		return nil, fmt.Errorf("--labels: %w", err)
 	}
 	if len(f.domain) > validation.LabelValueMaxLength {
-		return nil, fmt.Errorf("--failure-domain: the value is longer than %d characters", validation.LabelValueMaxLength)
+		return nil, fmt.Errorf("--failure-domain: the value is longer than %d characters",
+			validation.LabelValueMaxLength)
 	}
 	var bastions []host.Target
 	if f.bastion != "" {

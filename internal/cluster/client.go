@@ -35,7 +35,8 @@ import (
 type Client struct {
 	Kubernetes kubernetes.Interface
 	Dynamic    dynamic.Interface
-	// REST is the configuration for other clients, which then connect through the same endpoints. It contains credentials.
+	// REST is the configuration for other clients, which then connect through the same endpoints. It contains
+	// credentials.
 	REST *rest.Config
 
 	certificates.Approver

@@ -80,8 +80,8 @@ const TokenDescription = "kubeone: join token of run kubeadm-init" // #nosec G10
 func joinConfiguration(in Input) object {
 	o := object{
 		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
-		// The file contains the cluster CA: the join verifies the API server, and need not wait until the controller manager
-		// has signed the public cluster-info with the token.
+		// The file contains the cluster CA: the join verifies the API server, and need not wait until the controller
+		// manager has signed the public cluster-info with the token.
 		"discovery": object{
 			"file":              object{"kubeConfigPath": SecretsDir + "/" + joinFile},
 			"tlsBootstrapToken": "@TOKEN@",

@@ -29,21 +29,21 @@ type Input struct {
 	// Now holds the etcd members as observed, where Is predicts the world after steps that have not run yet; nil if Is
 	// itself was observed. An operator may act before those steps have run.
 	Now []observed.Member
-	// Moved lists hosts whose machine answers at another address than the manifest's. Contradictions lists the reasons why
-	// hosts cannot be told apart; nothing may be done while there is one.
+	// Moved lists hosts whose machine answers at another address than the manifest's. Contradictions lists the reasons
+	// why hosts cannot be told apart; nothing may be done while there is one.
 	Moved          []identity.Move
 	Contradictions []identity.Contradiction
 	// CA is the hash of the CA that the caller knows for the cluster; "" if it does not know it yet.
 	CA string
-	// Config holds the desired configuration digests by host ID and name. A name with another value on the host is drift.
-	// A name that is missing on the host is not drift, because kubeone has never configured it. With
+	// Config holds the desired configuration digests by host ID and name. A name with another value on the host is
+	// drift. A name that is missing on the host is not drift, because kubeone has never configured it. With
 	// desired.DNSImageDigest every difference is drift.
 	Config map[string]map[string]string
-	// Addons holds the desired addon digests by name. An addon is applied if the cluster lacks it, has another digest, or
-	// has an object of it that was changed since.
+	// Addons holds the desired addon digests by name. An addon is applied if the cluster lacks it, has another digest,
+	// or has an object of it that was changed since.
 	Addons map[string]string
-	// System holds the desired images of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns".
-	// Apps that are missing here are not compared.
+	// System holds the desired images of what kubeadm applies to the cluster, by the pods' app: "kube-proxy",
+	// "kube-dns". Apps that are missing here are not compared.
 	System map[string]string
 	// About holds the IDs of the hosts that the decision is about; nil means all. Other hosts may not have been probed:
 	// the API's Node, and etcd's member if known, stand for them. Nothing is done outside.
@@ -67,10 +67,11 @@ type Decision struct {
 	// Leader is, for install, the host where the cluster begins; for join, the healthy control-plane host that provides
 	// the PKI; for System, the host where kubeadm applies it. Otherwise empty.
 	Leader string `json:"leader,omitempty"`
-	// Prepare lists every host that gets binaries, images and a runtime: an installation's leader and all hosts that join.
+	// Prepare lists every host that gets binaries, images and a runtime: an installation's leader and all hosts that
+	// join.
 	Prepare []string `json:"prepare,omitempty"`
-	// Joins lists the hosts that join, control plane first. etcd grows in this order, so a join that has already reached
-	// etcd precedes all others. Assessment.Resume marks a join that continues.
+	// Joins lists the hosts that join, control plane first. etcd grows in this order, so a join that has already
+	// reached etcd precedes all others. Assessment.Resume marks a join that continues.
 	Joins         []string            `json:"joins,omitempty"`
 	Restarts      map[string][]string `json:"restarts,omitempty"`      // units to start again, in order, by host ID
 	Regenerations map[string][]string `json:"regenerations,omitempty"` // what to regenerate, in order, by host ID
@@ -105,8 +106,8 @@ type Decision struct {
 	Settings []string `json:"settings,omitempty"`
 	// RemoveAddons lists the names of addons to remove.
 	RemoveAddons []string `json:"removeAddons,omitempty"`
-	// CreateMachines lists desired MachineDeployments that do not exist. UpgradeMachines lists those whose kubelet version
-	// must change. Both as "namespace/name".
+	// CreateMachines lists desired MachineDeployments that do not exist. UpgradeMachines lists those whose kubelet
+	// version must change. Both as "namespace/name".
 	CreateMachines  []string `json:"createMachines,omitempty"`
 	UpgradeMachines []string `json:"upgradeMachines,omitempty"`
 	// ControllerFiles lists the hosts that lack the controllers' image, or a bundle for them.
@@ -173,7 +174,8 @@ type hostState struct {
 	inLimit bool           // inside the limit
 	// wantKubelet is the desired version of the host's kubelet.
 	wantKubelet string
-	// midUpgrade says that the host's upgrade has begun, and that the rest of it may repair what is wrong with the host.
+	// midUpgrade says that the host's upgrade has begun, and that the rest of it may repair what is wrong with the
+	// host.
 	midUpgrade bool
 	// leftAlone says that the host is a worker with a fault that does not stop the other hosts.
 	leftAlone bool

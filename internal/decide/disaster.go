@@ -113,8 +113,8 @@ func (s *hostState) isUnreachable() bool { return s.Condition == condition.Unrea
 
 // Recovery assesses whether a cluster must be restored from a copy of its data.
 type Recovery struct {
-	// Lost says that etcd has no quorum and that starting stopped units does not restore it, or that a recovery has begun
-	// and not ended.
+	// Lost says that etcd has no quorum and that starting stopped units does not restore it, or that a recovery has
+	// begun and not ended.
 	Lost bool
 	// Listed says that etcd has listed its members. Otherwise the manifest's hosts stand for them, and there may be
 	// others.

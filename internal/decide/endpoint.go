@@ -303,7 +303,8 @@ func (v *view) cannotMoveYet() string {
 		case s.controlPlane() && s.hasJoined() && s.is.APINames == nil:
 			return "the names in the API server certificate on " + s.displayName() + " are unknown"
 		case s.isSilent() && s.node != nil && s.node.Ready == observed.Yes:
-			return s.displayName() + " does not answer, and its Node is Ready: it would keep connecting to the former endpoint"
+			return s.displayName() +
+				" does not answer, and its Node is Ready: it would keep connecting to the former endpoint"
 		}
 	}
 	return ""

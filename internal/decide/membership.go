@@ -42,8 +42,8 @@ func (v *view) countVoters() membership {
 			r.orphans = append(r.orphans, orphan{Member: m})
 		case s.Condition == condition.Empty,
 			s.Condition == condition.Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
-			// Partial: a join that had begun with its data cannot begin again without it. A learner has a name once it has
-			// begun.
+			// Partial: a join that had begun with its data cannot begin again without it. A learner has a name once it
+			// has begun.
 			r.orphans = append(r.orphans, orphan{m, s.ID})
 		case !m.Learner && m.Healthy != observed.Yes && !isLeaderless(m) && s.memberReturns():
 			r.startable++

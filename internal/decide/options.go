@@ -10,7 +10,8 @@ type Options struct {
 	RotateKey bool
 	// UpgradeMachines gives MachineDeployments the cluster's version of the kubelet, after the control plane.
 	UpgradeMachines bool
-	// DropNames removes names from the API server certificates that the manifest no longer has, once no client dials them.
+	// DropNames removes names from the API server certificates that the manifest no longer has, once no client dials
+	// them.
 	DropNames bool
 	// DiscardEdits lets an upgrade overwrite static pods that were edited.
 	DiscardEdits bool

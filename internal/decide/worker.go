@@ -31,9 +31,10 @@ type Turn string
 
 // The turns.
 const (
-	NotYet  Turn = ""        // another host's turn
-	Now     Turn = "now"     // its own turn
-	Refused Turn = "refused" // settings failed on it or on too many others: it does not get them with new versions either
+	NotYet Turn = ""    // another host's turn
+	Now    Turn = "now" // its own turn
+	// settings failed on it or on too many others: it does not get them with new versions either
+	Refused Turn = "refused"
 )
 
 // Worker asks the questions of the state machine about one worker. Like Decide, it never fails.
@@ -309,7 +310,8 @@ func (w *worker) askVersions() (fsm.Event, string) {
 		return event, why
 	}
 	if w.in.Turn == Refused && len(w.driftByHost()) > 0 && !w.s.upgradeBegun() {
-		return w.answerWith(fsm.OnLater, "with other versions "+name+" would also get settings that failed on other hosts",
+		return w.answerWith(fsm.OnLater,
+			"with other versions "+name+" would also get settings that failed on other hosts",
 			w.laterProblem())
 	}
 	return fsm.OnDiffers, name + ": versions differ from the desired ones"

@@ -150,7 +150,8 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			problem.APIServerVersionUnknown},
 		{"a join token would be accepted for any Node", aWorker().makeBare().autoApproval(observed.Yes), fsm.Wait,
 			problem.JoinTokensForAny},
-		{"it is unknown which Nodes a join token is good for", aWorker().makeBare().autoApproval(observed.Unknown), fsm.Wait,
+		{"it is unknown which Nodes a join token is good for", aWorker().makeBare().autoApproval(observed.Unknown),
+			fsm.Wait,
 			problem.JoinTokensForAny},
 		{"new credentials need a token too", aWorker().changeHost(func(is *observed.Host) {
 			is.KubeletConf = observed.No

@@ -76,7 +76,10 @@ func (p Proposal) Pending(err error) []Pending {
 		}
 	}
 	if err == nil {
-		pending = slices.DeleteFunc(pending, func(o Pending) bool { return o.Why == Silent && p.canIgnoreHanging(o.Name) })
+		pending = slices.DeleteFunc(pending, func(o Pending) bool {
+			return o.Why == Silent &&
+				p.canIgnoreHanging(o.Name)
+		})
 	}
 	return pending
 }

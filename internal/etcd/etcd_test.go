@@ -165,7 +165,8 @@ func TestAnElectionIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	electing := func(times int) *etcdtest.Cluster {
 		return three(func(c *etcdtest.Cluster) {
-			c.Members[0].Electing, c.Members[1].Down, c.Members[2].Electing = 2*times, true, times // the first answers Connect
+			// the first answers Connect
+			c.Members[0].Electing, c.Members[1].Down, c.Members[2].Electing = 2*times, true, times
 			c.Members[0].Leader, c.Members[2].Leader = 0xc, 0xc
 			c.Electing = min(1, times)
 		})

@@ -104,7 +104,8 @@ func (s *Set) awaitLease(ctx context.Context, lease Lease) error {
 			return ctx.Err()
 		}
 		if !retry.Pause(ctx, retryEvery) {
-			return fmt.Errorf("cannot tell whether this run still holds the cluster lock: %w; run kubeone apply again", err)
+			return fmt.Errorf("cannot tell whether this run still holds the cluster lock: %w; run kubeone apply again",
+				err)
 		}
 	}
 }

@@ -168,10 +168,12 @@ func (l *loader) reportContradictions(e desired.Extra, flags map[string]string) 
 	}
 	for _, p := range e.Plugins {
 		if enabled, set := flags["enable-admission-plugins"]; set && !slices.Contains(commaList(enabled), p.Name) {
-			other("enable-admission-plugins", fmt.Sprintf("must include %[2]s, which features.%[1]s needs", e.Name, p.Name))
+			other("enable-admission-plugins", fmt.Sprintf("must include %[2]s, which features.%[1]s needs", e.Name,
+				p.Name))
 		}
 		if slices.Contains(commaList(flags["disable-admission-plugins"]), p.Name) {
-			other("disable-admission-plugins", fmt.Sprintf("must not include %[2]s, which features.%[1]s needs", e.Name, p.Name))
+			other("disable-admission-plugins", fmt.Sprintf("must not include %[2]s, which features.%[1]s needs", e.Name,
+				p.Name))
 		}
 		if _, set := flags["admission-control-config-file"]; set && p.Config != nil {
 			other("admission-control-config-file", "features."+e.Name+" sets a different file")

@@ -217,8 +217,9 @@ func authenticationMistakes(text string) []mistake {
 			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings.username is missing", i)})
 		}
 		if jwt.ClaimMappings.Username.mayPoseAsCluster() || jwt.ClaimMappings.Groups.mayPoseAsCluster() {
-			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings must not use the prefix system:, which "+
-				"would give users of the issuer the names of built-in cluster users", i)})
+			out = append(out,
+				mistake{message: fmt.Sprintf("jwt[%d].claimMappings must not use the prefix system:, which "+
+					"would give users of the issuer the names of built-in cluster users", i)})
 		}
 	}
 	return out

@@ -230,7 +230,8 @@ func (l *loader) mergeName(out *terraformOutput) {
 		l.reportPath("name", Error,
 			fmt.Sprintf("use the output that belongs to this manifest, or correct the name here "+
 				"or on line %d of %s", at.Line, at.File),
-			fmt.Sprintf("the Terraform output is for cluster %q, but the name in the manifest is %q", theirs, l.cluster.Name))
+			fmt.Sprintf("the Terraform output is for cluster %q, but the name in the manifest is %q", theirs,
+				l.cluster.Name))
 	}
 }
 

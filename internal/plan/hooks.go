@@ -297,7 +297,8 @@ func (b *builder) hooksOfApply() {
 		return b.insertStep(desired.Host{}, Step{
 			ID: string(step.OperatorHooks) + "-" + m.String(), Needs: needs, Action: Change,
 			Intent: step.With(step.OperatorHooksParams{Moment: m, Hooks: commands}),
-			Title:  "hooks " + string(when) + " apply", Reason: "the manifest defines them", Changes: hookChanges(commands),
+			Title: "hooks " + string(when) +
+				" apply", Reason: "the manifest defines them", Changes: hookChanges(commands),
 		}, at)
 	}
 	all := b.otherSteps("")

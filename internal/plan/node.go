@@ -287,7 +287,8 @@ func (b *builder) leavesMachine(h desired.Host) bool {
 		return false
 	}
 	b.plan.Notes = append(b.plan.Notes,
-		fmt.Sprintf("%s belongs to Machine %s; the host and everything on it stay as they are", b.displayName(h), m.Machine))
+		fmt.Sprintf("%s belongs to Machine %s; the host and everything on it stay as they are", b.displayName(h),
+			m.Machine))
 	return true
 }
 

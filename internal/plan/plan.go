@@ -28,9 +28,9 @@ type Plan struct {
 	Operator []problem.Instruction `json:"operator,omitempty"`
 	// Notes are facts for the operator's decision: warnings, first contacts, fields not carried out.
 	Notes []string `json:"notes,omitempty"`
-	// NotCarriedOut are paths of manifest fields that are set, but that this version ignores. Unlike are other differences
-	// that no step changes: edited files, and components that are not running or could not be compared. With either of
-	// them, the cluster does not simply match the manifest, however little there is to do.
+	// NotCarriedOut are paths of manifest fields that are set, but that this version ignores. Unlike are other
+	// differences that no step changes: edited files, and components that are not running or could not be compared.
+	// With either of them, the cluster does not simply match the manifest, however little there is to do.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
 	Unlike        []string `json:"unlike,omitempty"`
 	// Again says why the plan ends before the cluster is as desired: what follows is known only after it has run.

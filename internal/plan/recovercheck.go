@@ -53,7 +53,8 @@ func (b *builder) ownCopy(c Copy) error {
 	}
 	for _, h := range b.in.Want.ControlPlane { // workers do not decide this
 		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && !knowsCA(seen, c.CAHash) {
-			return fmt.Errorf("the %s belongs to another cluster: its CA is %s, but the CA on %s is %s", c.From, c.CAHash,
+			return fmt.Errorf("the %s belongs to another cluster: its CA is %s, but the CA on %s is %s", c.From,
+				c.CAHash,
 				b.displayName(h),
 				seen.CAHash)
 		}

@@ -191,7 +191,8 @@ func (b *builder) noHolder() error {
 	}
 	text += ": recover from a backup or a snapshot"
 	if len(stopped) > 0 {
-		text += "; or from the data that a recovery has moved aside on " + b.joinDisplayNames(stopped, ", ") + ", with --host"
+		text += "; or from the data that a recovery has moved aside on " + b.joinDisplayNames(stopped, ", ") +
+			", with --host"
 	}
 	return errors.New(text)
 }

@@ -51,7 +51,8 @@ func TestWhatAHostSaysOfItsKeys(t *testing.T) {
 			"encryption-next": {pathA}, "encryption-manifest": {pathB},
 			"encryption-file": fileA, "encryption-key": keysA,
 		}, &observed.Encryption{Lost: true, Next: configA}},
-		"another program's": {lines{"encryption-next": {"none"}, "encryption-manifest": {"/etc/kubernetes/pki/enc.yaml"}},
+		"another program's": {lines{"encryption-next": {"none"},
+			"encryption-manifest": {"/etc/kubernetes/pki/enc.yaml"}},
 			&observed.Encryption{Foreign: "/etc/kubernetes/pki/enc.yaml"}},
 	} {
 		if diff := cmp.Diff(c.want, parseEncryption(c.said)); diff != "" {

@@ -487,9 +487,10 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/etc/kubeone/digests": "kubelet abc\n",
 		"/var/lib/kubeone/lock/owner": "holder=ann@laptop\nrun=r1\ngeneration=3\n" +
 			"since=1700000000\n",
-		"/var/lib/kubeone/lock/beat":                      "",
-		upgradeFile:                                       "1.36.3",
-		imageNote:                                         "kubeone.k8c.io/controllers:v1 sha256:" + strings.Repeat("a", 64),
+		"/var/lib/kubeone/lock/beat": "",
+		upgradeFile:                  "1.36.3",
+		imageNote: "kubeone.k8c.io/controllers:v1 sha256:" +
+			strings.Repeat("a", 64),
 		"/var/lib/kubeone/step/current":                   "run=r1\nstage=init\nstep=init/cp-1\n",
 		"/etc/kubernetes/pki/ca.crt":                      cert,
 		"/etc/kubernetes/pki/apiserver-etcd-client.crt":   cert,

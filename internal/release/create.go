@@ -20,8 +20,8 @@ import (
 type CreateOptions struct {
 	// CreatedBy is recorded in the bundle: the program and its version.
 	CreatedBy string
-	// SpoolDir is where parts wait to be written; "" means the system's temporary directory. At most eight parts wait at a
-	// time. The largest parts are about 100 MB.
+	// SpoolDir is where parts wait to be written; "" means the system's temporary directory. At most eight parts wait
+	// at a time. The largest parts are about 100 MB.
 	SpoolDir string
 	// Progress is called often while content arrives, one call at a time; nil disables the callback.
 	Progress func(Progress)

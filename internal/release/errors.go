@@ -202,7 +202,8 @@ func (e *UntrustedError) Error() string {
 			briefNames(e.Parts), strings.Join(e.Sources, " and "))
 	}
 	return fmt.Sprintf("cannot check downloads from %s, no known digest for %s: give a list of trusted digests with "+
-		"--digests FILE, or trust this source with --trust-source", strings.Join(e.Sources, " and "), briefNames(e.Parts))
+		"--digests FILE, or trust this source with --trust-source", strings.Join(e.Sources,
+		" and "), briefNames(e.Parts))
 }
 
 // MirrorError says that a mirror cannot be used.

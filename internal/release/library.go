@@ -23,8 +23,8 @@ type Library struct {
 type LibraryOptions struct {
 	// Known holds digests that must match, whatever a bundle says.
 	Known Digests
-	// SHA256 lists the digests (hex) of the bundles' whole files, in any order; empty accepts any file. Every bundle must
-	// have one of them, and every one must match a bundle. The files are checked before any other use.
+	// SHA256 lists the digests (hex) of the bundles' whole files, in any order; empty accepts any file. Every bundle
+	// must have one of them, and every one must match a bundle. The files are checked before any other use.
 	SHA256 []string
 	// Strict refuses parts without a known digest, unless SHA256 confirms the bundles.
 	Strict bool

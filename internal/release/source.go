@@ -36,8 +36,8 @@ type Source struct {
 	// trusted.
 	Trusted bool
 	// CacheDir keeps digests between runs; "" keeps none. Digests from official locations are kept forever, because a
-	// published version does not change there. Those from mirrors and custom registries are kept for an hour if they are
-	// known or the source is trusted, and "there is no such file" for a day.
+	// published version does not change there. Those from mirrors and custom registries are kept for an hour if they
+	// are known or the source is trusted, and "there is no such file" for a day.
 	CacheDir string
 	// Transport carries requests to servers and registries; nil means one that uses the environment's proxy.
 	Transport http.RoundTripper

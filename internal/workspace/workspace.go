@@ -29,8 +29,8 @@ type Options struct {
 	Credentials string
 
 	Bundles []string // paths; empty if hosts download
-	// BundleDir is a directory whose files *.tar are bundles too, whenever they appear; "" is none. Only ReleasesOf reads
-	// it.
+	// BundleDir is a directory whose files *.tar are bundles too, whenever they appear; "" is none. Only ReleasesOf
+	// reads it.
 	BundleDir string
 	// BundleSHA256 lists digests (hex) of the bundles' files, in any order; empty accepts any bundle.
 	BundleSHA256 []string

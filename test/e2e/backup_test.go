@@ -71,7 +71,8 @@ func (s *scenario) backupOffTheHosts(dir string) {
 		Metadata backup.Metadata `json:"metadata"`
 	}
 	for range 2 {
-		r := s.runCommand(0, []string{"backup", "--recipient", id.Recipient().String(), "--to", kept, "--keep", "1", "-o",
+		r := s.runCommand(0, []string{"backup", "--recipient", id.Recipient().String(), "--to", kept, "--keep", "1",
+			"-o",
 			"json"})
 		s.must(json.Unmarshal([]byte(r.Stdout), &written))
 	}

@@ -29,7 +29,8 @@ func hostFaults() []fault {
 			10, []string{"clock is ", " ahead"}}, // the offset includes the time of the host's answer
 		{"too little disk", "worker-1", "mount -t tmpfs -o size=100m lab /var/lib", "umount /var/lib", 10,
 			[]string{"MiB of disk space is free", "MiB is required"}},
-		{"too little memory", "cp-1", coverFile("/proc/meminfo", "MemTotal: 512000 kB"), uncoverFile("/proc/meminfo"), 10,
+		{"too little memory", "cp-1", coverFile("/proc/meminfo", "MemTotal: 512000 kB"), uncoverFile("/proc/meminfo"),
+			10,
 			[]string{"500 MiB of memory"}},
 		{"unsupported system", "cp-2", coverFile("/etc/os-release", "ID=plan9"), uncoverFile("/etc/os-release"), 10,
 			[]string{`operating system "plan9" is not supported`}},

@@ -31,7 +31,8 @@ func (s *scenario) listMistakes() []mistake {
 	everywhere := operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:")
 	secondPort := operator.Replace("      hostname: cp-2\n", "      hostname: cp-2\n      sshPort: 2222\n")
 	return []mistake{
-		{"key that the hosts do not know", []operator.Edit{operator.Replace(worker.SSHKey, s.strangeKey())}, yesFlag(), 13,
+		{"key that the hosts do not know", []operator.Edit{operator.Replace(worker.SSHKey, s.strangeKey())}, yesFlag(),
+			13,
 			[]string{"worker-1", "authent"}},
 		{"closed port", []operator.Edit{secondPort}, yesFlag(), 14, []string{"cp-2", "2222", "refused"}},
 		{"name that does not resolve",
@@ -39,10 +40,12 @@ func (s *scenario) listMistakes() []mistake {
 			yesFlag(), 14, []string{"no-such-host.invalid"}},
 		{"changed host key", []operator.Edit{operator.Replace(cp1.WireKey(), cp2.WireKey())}, yesFlag(), 13,
 			[]string{"cp-1", "SHA256:"}},
-		{"all hosts unreachable", []operator.Edit{everywhere}, yesFlag(), 14, []string{"cp-1", "cp-2", "cp-3", "refused"}},
+		{"all hosts unreachable", []operator.Edit{everywhere}, yesFlag(), 14,
+			[]string{"cp-1", "cp-2", "cp-3", "refused"}},
 		{"bundle cut short", nil, append(yesFlag(), "--bundle", s.cutBundle()), 15, []string{"bundle"}},
 		{"bundle altered", nil, append(yesFlag(), "--bundle", s.alteredBundle()), 15, []string{"bundle"}},
-		{"bundle of another version", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yesFlag(), 15,
+		{"bundle of another version", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yesFlag(),
+			15,
 			[]string{"1.35.4", s.Lab.KubernetesVersion}},
 		{"nobody to ask", nil, nil, 15, []string{"no terminal", "--auto-approve"}},
 	}
@@ -77,7 +80,8 @@ func wrongManifest(s *scenario) {
 		{"manifest of another cluster",
 			[]operator.Edit{operator.Replace("\nname: "+s.Lab.Name+"\n", "\nname: another\n")}, yesFlag(), 15,
 			[]string{"belongs to cluster", s.Lab.Name, "another"}},
-		{"version below the cluster's", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yesFlag(), 15,
+		{"version below the cluster's", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yesFlag(),
+			15,
 			[]string{"1.35.4", s.Lab.KubernetesVersion}},
 		{
 			"all hosts unreachable", []operator.Edit{

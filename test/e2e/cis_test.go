@@ -203,9 +203,14 @@ func controlPlaneFiles() []cis {
 		add(strconv.Itoa(2*i+14), "", fileIsOwned(path, "root:root"))
 	}
 	pki := kubernetes + "/pki"
-	add("19", "", checkFilesBelow(pki, "", func(path string) func(facts) string { return fileIsOwned(path, "root:root") }))
-	add("20", "", checkFilesBelow(pki, ".crt", func(path string) func(facts) string { return fileIsClosed(path, 0o644) }))
-	add("21", "", checkFilesBelow(pki, ".key", func(path string) func(facts) string { return fileIsClosed(path, 0o600) }))
+	add("19", "", checkFilesBelow(pki, "", func(path string) func(facts) string {
+		return fileIsOwned(path,
+			"root:root")
+	}))
+	add("20", "", checkFilesBelow(pki, ".crt",
+		func(path string) func(facts) string { return fileIsClosed(path, 0o644) }))
+	add("21", "", checkFilesBelow(pki, ".key",
+		func(path string) func(facts) string { return fileIsClosed(path, 0o600) }))
 	return out
 }
 

@@ -109,7 +109,8 @@ func (p *pool) claimNames() {
 				p.Errorf("the plan calls a host by a claimed name: %s", line)
 			}
 		}
-		p.runCommand(10, []string{"apply", "-y", "-m", manifest}, "reports the name \""+name+"\", which is", liar.Address)
+		p.runCommand(10, []string{"apply", "-y", "-m", manifest}, "reports the name \""+name+"\", which is",
+			liar.Address)
 		p.checkEqual("who is "+name, before, p.readIdentities(name))
 		if _, err := other.Exec(p.Context(), "systemctl is-active kubelet"); err != nil {
 			p.Errorf("as %s: the kubelet of worker-2 does not run: %v", name, err)
@@ -137,7 +138,8 @@ func (p *pool) readIdentities(name string) string {
 	}
 	approved := p.runKubectl("get", "csr", "-o",
 		`jsonpath={range .items[?(@.status.certificate)]}{.metadata.name}{"\n"}{end}`)
-	tokens := p.runKubectl("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token",
+	tokens := p.runKubectl("-n", "kube-system", "get", "secrets", "--field-selector",
+		"type=bootstrap.kubernetes.io/token",
 		"-o", "name")
 	return fmt.Sprintf("%s; %d requests approved; tokens: %s", address, strings.Count(approved, "\n"), tokens)
 }

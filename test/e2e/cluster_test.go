@@ -21,7 +21,8 @@ func TestLifeOfACluster(t *testing.T) {
 		part{"what runs in the cluster works", checkWorkload},
 	)
 	under := s.startLoad()
-	s.runPart("while it is used, it gets a newer version, through two failures of the operator's machine", upgradeCluster)
+	s.runPart("while it is used, it gets a newer version, through two failures of the operator's machine",
+		upgradeCluster)
 	s.endLoad(under)
 	if t.Failed() {
 		t.Fatal("without an upgraded cluster the scenario ends here")

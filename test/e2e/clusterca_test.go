@@ -185,7 +185,8 @@ func (s *scenario) caForgotten() {
 	s.runCommand(0, []string{"certificates", "rotate-ca", "--resume"}, "No changes.")
 	emptyPlan(s)
 	s.awaitHealthy()
-	proxies := strings.Fields(s.runKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name"))
+	proxies := strings.Fields(s.runKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o",
+		"name"))
 	s.eventually("API servers to believe what kubelets show", time.Minute, func(ctx context.Context) error {
 		for _, name := range proxies {
 			if _, err := s.Kube(ctx, "-n", "kube-system", "logs", "--tail", "1", name); err != nil {

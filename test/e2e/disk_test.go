@@ -55,18 +55,21 @@ func checkOthersWork(a ailment) func(*scenario) {
 		s.runCommand(15, []string{"node", "remove", ill.Hostname, "-y"}, ill.Hostname)
 
 		s.breakHost(other, "systemctl disable --now kubelet")
-		s.runCommand(10, []string{"apply", "-y"}, ill.Hostname, a.says, "all possible steps are done; complete the steps listed above")
+		s.runCommand(10, []string{"apply", "-y"}, ill.Hostname, a.says,
+			"all possible steps are done; complete the steps listed above")
 		s.awaitHealthy()
 
 		s.runCommand(0, []string{"node", "remove", other.Hostname, "-y"})
-		s.runCommand(10, []string{"apply", "-y"}, ill.Hostname, a.says, "all possible steps are done; complete the steps listed above")
+		s.runCommand(10, []string{"apply", "-y"}, ill.Hostname, a.says,
+			"all possible steps are done; complete the steps listed above")
 		s.awaitHealthy()
 
 		s.writeObjects("kept", 20)
 		backup, key := s.writeBackup()
 		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-1")))
 		s.must(s.WriteManifest())
-		s.runCommand(10, []string{"recover", "--from", backup, "--identity", key, "-y"}, "the cluster is restored", a.says)
+		s.runCommand(10, []string{"recover", "--from", backup, "--identity", key, "-y"}, "the cluster is restored",
+			a.says)
 		s.checkObjectCount("kept", 20)
 		s.awaitHealthy()
 

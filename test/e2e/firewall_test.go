@@ -149,7 +149,8 @@ func firewallsOff(s *scenario) {
 	s.firewallsActive(false)
 	s.nothingToDo()
 	s.must(s.WriteManifest())
-	s.runCommand(2, []string{"plan"}, "open ports in ufw, and switch it on", "open ports in firewalld, and switch it on")
+	s.runCommand(2, []string{"plan"}, "open ports in ufw, and switch it on",
+		"open ports in firewalld, and switch it on")
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.firewallsActive(true)
 	s.awaitHealthy()

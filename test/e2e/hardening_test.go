@@ -29,7 +29,8 @@ func TestHardening(t *testing.T) {
 		}},
 		part{"a cluster without it stays without", func(s *scenario) { s.applyWithoutHardening(s.checkNoBaseline) }},
 		part{"a living cluster gets the baseline", baselineComes},
-		part{"with a manifest that says nothing, it stays", func(s *scenario) { s.applyWithoutHardening(s.checkBaseline) }},
+		part{"with a manifest that says nothing, it stays",
+			func(s *scenario) { s.applyWithoutHardening(s.checkBaseline) }},
 		part{"the baseline goes again", func(s *scenario) {
 			s.must(s.WriteManifest(setHardening("none")))
 			s.runCommand(2, []string{"plan"}, "reconfigure")
@@ -122,7 +123,8 @@ func (s *scenario) checkNoBaseline() {
 				s.Errorf("%s: the API server has --%s=%s", host.Hostname, flag, value)
 			}
 		}
-		s.checkEqual("the anonymous status of /version on "+host.Hostname, "200", s.requestAnonymously(host, "/version"))
+		s.checkEqual("the anonymous status of /version on "+host.Hostname, "200",
+			s.requestAnonymously(host, "/version"))
 	}
 }
 
@@ -153,7 +155,8 @@ func (s *scenario) checkBaseline() {
 		if control {
 			for path, status := range map[string]string{"/livez": "200", "/readyz": "200", "/healthz": "200",
 				"/version": "401", "/api/v1/namespaces/kube-public/configmaps/cluster-info": "401"} {
-				s.checkEqual("the anonymous status of "+path+" on "+host.Hostname, status, s.requestAnonymously(host, path))
+				s.checkEqual("the anonymous status of "+path+" on "+host.Hostname, status,
+					s.requestAnonymously(host, path))
 			}
 		}
 	}

@@ -122,7 +122,8 @@ func hooksOfInstall(s *scenario) {
 // hooksOfReconfigure: the hook after the first worker fails. The run stops before the next host, and the next apply
 // runs the pending hook.
 func hooksOfReconfigure(s *scenario) {
-	s.hookedWith(80, newHook("told", "before", "reconfigure", false), newHook("looked-at", "after", "reconfigure", true))
+	s.hookedWith(80, newHook("told", "before", "reconfigure", false),
+		newHook("looked-at", "after", "reconfigure", true))
 	s.breakHost(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
 	s.runCommand(16, []string{"apply", "-y"}, "hook looked-at failed: sh ended with status 1")
 	here, hosts := s.ranHooks()

@@ -59,7 +59,8 @@ func otherKubernetes(s *scenario) {
 }
 
 func hadIsMovedAside(s *scenario) {
-	s.runCommand(2, []string{"plan"}, "moves aside, until a reset, other CNI configuration", "10-containerd-net.conflist")
+	s.runCommand(2, []string{"plan"}, "moves aside, until a reset, other CNI configuration",
+		"10-containerd-net.conflist")
 	installPlain(s)
 	s.nothingToDo()
 	for _, host := range s.Members() {

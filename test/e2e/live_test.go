@@ -51,8 +51,9 @@ func liveObjects(s *scenario) {
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.nothingToDo()
 	s.awaitHealthy()
-	s.checkEqual("the additional label", "own", s.runKubectl("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
-		"-o", "jsonpath={.metadata.labels.somebodys}"))
+	s.checkEqual("the additional label", "own",
+		s.runKubectl("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
+			"-o", "jsonpath={.metadata.labels.somebodys}"))
 	s.checkEqual("kube-proxy's mode", "nftables", s.proxyMode())
 	s.notCompared()
 	s.servingCertificate()

@@ -20,7 +20,8 @@ import (
 func TestUpgrades(t *testing.T) {
 	for n, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
 		t.Run(versions[0], func(t *testing.T) {
-			s := newScenario(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
+			s := newScenario(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3,
+				KubernetesVersion: versions[0]})
 			s.foundCluster()
 			for last, version := range versions[1:] {
 				s.runPart(versions[last]+" becomes "+version,

@@ -511,7 +511,8 @@ func (p *pool) atWork(more, machines int, version string) int {
 // hosts.
 func (p *pool) claimedOnce() {
 	p.Helper()
-	out, err := operator.OnEach(p.Context(), p.poolHosts(), "sed -n 's/^machine=//p' /etc/kubeone/marker 2>/dev/null || :")
+	out, err := operator.OnEach(p.Context(), p.poolHosts(),
+		"sed -n 's/^machine=//p' /etc/kubeone/marker 2>/dev/null || :")
 	p.must(err)
 	seen := map[string]string{}
 	for _, h := range p.listHosts() {
@@ -742,11 +743,13 @@ func (p *pool) endCluster() {
 		}
 		return nil
 	})
-	p.runCommand(15, []string{"node", "remove", "-y", hosts[0].Hostname}, "which is the host of Machine kube-system/lab-")
+	p.runCommand(15, []string{"node", "remove", "-y", hosts[0].Hostname},
+		"which is the host of Machine kube-system/lab-")
 
 	p.must(p.running[0].Stop())
 	p.running = nil
-	p.runCommand(15, []string{"reset", "-y"}, "kubeone controller, which does that, was not heard of", hosts[0].Hostname)
+	p.runCommand(15, []string{"reset", "-y"}, "kubeone controller, which does that, was not heard of",
+		hosts[0].Hostname)
 	p.runCommand(2, []string{"reset", "--abandon-machines", "--dry-run"}, "stay as they are", hosts[2].Hostname)
 	p.awaitReady(3, newest, time.Minute)
 

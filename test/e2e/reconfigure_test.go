@@ -50,7 +50,8 @@ func reconfigureCluster(s *scenario) {
 		"+[host.\"https://mirror.example.com\"]", "+--event-ttl=2h0m0s", "+  cpu: 50m",
 		"ConfigMap kube-system/kubeadm-config")
 	s.runCommand(2, []string{"apply", "--dry-run", "--diff"}, "flags of kube-apiserver")
-	done := s.runCommand(0, []string{"apply", "-y", "-v"}, "Done. The cluster matches the manifest.", "event-ttl=2h0m0s")
+	done := s.runCommand(0, []string{"apply", "-y", "-v"}, "Done. The cluster matches the manifest.",
+		"event-ttl=2h0m0s")
 	s.settingsAre("90", "--event-ttl=2h0m0s", "mirror.example.com")
 	after := s.listContainers()
 	for _, h := range s.Members() {

@@ -62,7 +62,8 @@ func registriesOfEverySort(s *scenario) {
 
 	host := s.Lab.Host("cp-1")
 	for _, r := range []*servedRegistry{skipped, trusted, plain, locked, mirrored} {
-		s.breakHost(host, "! /opt/kubeone/bin/ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "+r.imageName())
+		s.breakHost(host,
+			"! /opt/kubeone/bin/ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "+r.imageName())
 	}
 	anyCertificate := map[string]any{"insecureSkipVerify": true}
 	s.must(s.WriteManifest(editFields(func(all map[string]any) {

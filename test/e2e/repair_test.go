@@ -125,7 +125,8 @@ func etcdDataDestroyed(s *scenario) {
 	})
 	s.breakHost(host, "! pidof etcd && [ ! -e /var/lib/etcd/member ]")
 	s.runCommand(3, []string{"status"}, host.Hostname, "etcd")
-	s.runCommand(2, []string{"plan"}, "move etcd's remains aside", "snapshot of etcd", "remove dead member "+host.Hostname,
+	s.runCommand(2, []string{"plan"}, "move etcd's remains aside", "snapshot of etcd",
+		"remove dead member "+host.Hostname,
 		"join: etcd member")
 	s.repairCluster("data")
 	s.checkEqual("what runs on the other hosts since when", before, s.readStarted(s.otherMembers(host)))
@@ -173,7 +174,8 @@ func workersKilled(s *scenario) {
 	s.rebuildHost(replaced)
 	s.runCommand(2, []string{"plan"}, "delete the Node", "join as worker")
 	s.runCommand(15, []string{"node", "remove", removed.Hostname, "-y"}, "cannot be reached", "--unreachable")
-	s.runCommand(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"}, "Now remove it from the manifest")
+	s.runCommand(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"},
+		"Now remove it from the manifest")
 	s.runCommand(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"}, "No changes")
 	s.rebuildHost(removed)
 	s.repairCluster("workers")

@@ -196,7 +196,8 @@ func (s *scenario) killedAt(event apply.EventType, prefix string, args ...string
 
 func rotatedUnderLoad(s *scenario, before keys) keys {
 	former := s.secretToken()
-	s.runCommand(2, []string{"certificates", "rotate-ca", "--dry-run"}, "trust a new key in addition to the present one",
+	s.runCommand(2, []string{"certificates", "rotate-ca", "--dry-run"},
+		"trust a new key in addition to the present one",
 		"renew the tokens of its pods", "trust only the new key")
 	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1")

@@ -47,7 +47,8 @@ func terraformPiped(s *scenario) {
 	s.must(err)
 	s.checkResult(s.Piped(s.Context(), strings.NewReader(string(text)), "plan", "-t", "-"), 0, "No changes")
 	s.checkResult(s.Piped(s.Context(), strings.NewReader(string(text)), "apply", "-y", "-t", "-"), 0, "No changes")
-	s.checkResult(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15, "contains none of the outputs")
+	s.checkResult(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15,
+		"contains none of the outputs")
 }
 
 // elsewhere is the state of another workspace, whose hosts must not be touched.
@@ -79,7 +80,8 @@ func terraformFolder(s *scenario) {
 	s.withPrograms(map[string]string{"tofu": says, "terraform": "exit 1"})
 	s.runCommand(0, []string{"apply", "-y", "-t", dir}, "No changes")
 	s.withPrograms(map[string]string{"terraform": "echo 'Error: Backend initialization required' >&2; exit 1"})
-	s.runCommand(15, []string{"apply", "-y", "-t", dir}, "terraform output -json: exit status 1", "Backend initialization")
+	s.runCommand(15, []string{"apply", "-y", "-t", dir}, "terraform output -json: exit status 1",
+		"Backend initialization")
 }
 
 // asFolder gives the folder itself, where commands find OpenTofu in the PATH. In another workspace there is no cluster.
@@ -99,7 +101,8 @@ func (f *tofuFolder) withoutProgram(s *scenario) {
 	s.withPrograms(nil)
 	dir := s.TempDir()
 	s.must(os.WriteFile(filepath.Join(dir, "terraform.tfstate"), nil, 0o600))
-	s.runCommand(15, []string{"apply", "-y", "-t", dir}, "terraform.tfstate is empty", "terraform output -json > tf.json")
+	s.runCommand(15, []string{"apply", "-y", "-t", dir}, "terraform.tfstate is empty",
+		"terraform output -json > tf.json")
 	s.runCommand(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 }
 

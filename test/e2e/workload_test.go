@@ -163,7 +163,8 @@ func (s *scenario) apiSurvivesEachHost() {
 	for _, host := range s.Lab.ControlPlanes() {
 		s.pauseDuring(func() {
 			s.eventually("the API with "+host.Hostname+" paused", 30*time.Second, apiAnswers(s))
-			s.eventually("a write with "+host.Hostname+" paused", 30*time.Second, writesObject(s, "without-"+host.Hostname))
+			s.eventually("a write with "+host.Hostname+" paused", 30*time.Second,
+				writesObject(s, "without-"+host.Hostname))
 		}, host)
 		s.awaitHealthy()
 	}

@@ -131,7 +131,8 @@ func readHost(t *testing.T, path string) any {
 	if err := os.Mkdir(filepath.Join(root, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "bin/systemctl"), []byte(runningStep), 0o700); err != nil { // #nosec G306
+	if err := os.WriteFile(filepath.Join(root, "bin/systemctl"), []byte(runningStep),
+		0o700); err != nil { // #nosec G306
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("/etc/kubeone", root+"/etc/kubeone", "/var/lib/kubeone", root+"/var/lib/kubeone").

@@ -63,7 +63,8 @@ func identityAttempts() []attempt {
 		{name: "a marker with the ID of a control-plane host", as: asWorker, says: func(g *trial) []string {
 			return editLines(g.honestAnswer(), memberLines("id="+g.hostID("cp-1"))...)
 		}},
-		{name: "a marker with another's Node", as: []role{worker, firstContact}, says: addLines(memberLines("node=w-3")...)},
+		{name: "a marker with another's Node", as: []role{worker, firstContact},
+			says: addLines(memberLines("node=w-3")...)},
 		{name: "a marker with a control-plane host's Node", as: asWorker, says: addLines(memberLines("node=cp-2")...)},
 		{name: "a marker of another cluster", as: asWorker,
 			says: addLines(markerLines("cluster=prod", "role=worker", "complete=yes")...)},
@@ -123,9 +124,11 @@ func powerAttempts() []attempt {
 		{name: "a recovery, on a host to join", as: []role{controlPlane},
 			says: addLines(recovering("fenced=run-1", "restoring=yes", "epoch=7")...)},
 		{name: "etcd's data lost", as: everybody, says: addLines("etcd-lost\tcrc mismatch")},
-		{name: "an upgrade of its own to 99.1.2", as: asWorker, says: addLines("file\t/var/lib/kubeone/upgrading:99.1.2")},
-		{name: "the lock of another run, of a generation that no other can exceed", as: asWorker, says: addLines(lockLines(
-			"holder=mallory@desk", "run=run-9", "generation=9223372036854775807")...)},
+		{name: "an upgrade of its own to 99.1.2", as: asWorker,
+			says: addLines("file\t/var/lib/kubeone/upgrading:99.1.2")},
+		{name: "the lock of another run, of a generation that no other can exceed", as: asWorker,
+			says: addLines(lockLines(
+				"holder=mallory@desk", "run=run-9", "generation=9223372036854775807")...)},
 		{name: "a lock since the year 36812", as: everybody,
 			says: addLines(lockLines("holder=mallory@desk", "run=run-9", "generation=1", "since=1099511627776")...)},
 		{name: "a step that runs without an end", as: asWorker, says: addLines(
@@ -166,7 +169,8 @@ func credentialAttempts() []attempt {
 					[]string{"access\t1"})
 			}},
 		{name: "the same, first of all and at once", as: everybody, says: func(g *trial) []string {
-			return slices.Concat(secretLines("/etc/kubernetes/admin.conf", g.secret), []string{"access\t1"}, g.honestAnswer())
+			return slices.Concat(secretLines("/etc/kubernetes/admin.conf", g.secret), []string{"access\t1"},
+				g.honestAnswer())
 		}},
 		{name: "certificates and a key of an etcd of its own", as: everybody, says: func(g *trial) []string {
 			creds := g.cluster.etcd.Access().Credentials
@@ -176,8 +180,9 @@ func credentialAttempts() []attempt {
 				secretLines("/etc/kubernetes/pki/apiserver-etcd-client.key", string(creds.Key)), []string{"access\t1"})
 		}},
 		{name: "an admin.conf that runs a program here", as: everybody, says: func(g *trial) []string {
-			return append(g.honestAnswer(), secretLines("/etc/kubernetes/admin.conf", strings.Replace(g.secret, "token: "+token,
-				"exec: {command: /bin/sh, args: [-c, 'touch owned']}", 1))...)
+			return append(g.honestAnswer(), secretLines("/etc/kubernetes/admin.conf",
+				strings.Replace(g.secret, "token: "+token,
+					"exec: {command: /bin/sh, args: [-c, 'touch owned']}", 1))...)
 		}},
 		{name: "an API server at another port", as: everybody, says: addLines(
 			"yaml\t/etc/kubernetes/manifests/kube-apiserver.yaml:    - --secure-port=1", "health\tapiserver 200")},
@@ -186,7 +191,8 @@ func credentialAttempts() []attempt {
 				return append(g.honestAnswer(), slices.Concat(
 					certificateLines("/etc/kubernetes/pki/"+strings.Repeat("x", 100_000)+".crt", otherCA),
 					certificateLines("../../../etc/passwd", otherCA),
-					certificateLines("/etc/kubernetes/pki/apiserver.crt", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n")),
+					certificateLines("/etc/kubernetes/pki/apiserver.crt",
+						[]byte("-----BEGIN CERTIFICATE-----\nAAAA\n")),
 				)...)
 			}},
 		{name: "four thousand certificates", as: asWorker, says: func(g *trial) []string {

@@ -9,9 +9,10 @@ import (
 // numberAttempts returns attempts with impossible values.
 func numberAttempts() []attempt {
 	out := []attempt{
-		{name: "10^200 processors, and as much of everything", as: everybody, says: addLines("-cpus", "-memory", "-disk",
-			"cpus\t1"+strings.Repeat("0", 200), "memory\tMemTotal: 1"+strings.Repeat("0", 200)+" kB",
-			"disk\tFilesystem", "disk\t/dev/vda 1 1 1"+strings.Repeat("0", 200)+" 1% /")},
+		{name: "10^200 processors, and as much of everything", as: everybody,
+			says: addLines("-cpus", "-memory", "-disk",
+				"cpus\t1"+strings.Repeat("0", 200), "memory\tMemTotal: 1"+strings.Repeat("0", 200)+" kB",
+				"disk\tFilesystem", "disk\t/dev/vda 1 1 1"+strings.Repeat("0", 200)+" 1% /")},
 		{name: "fewer than none", as: []role{worker, firstContact}, says: addLines("-cpus", "-memory", "cpus\t-4",
 			"memory\tMemTotal: -1 kB", "filesystem\t-1 -1 -1 -1")},
 		{name: "numbers that are none: NaN, Inf, 0x10, 1e9", as: everybody, says: addLines(

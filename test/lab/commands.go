@@ -21,7 +21,8 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(upCommand(), downCommand(), listCommand(), wantCommand(), sshTo(), prepareCommand(), buildComponents(),
+	cmd.AddCommand(upCommand(), downCommand(), listCommand(), wantCommand(), sshTo(), prepareCommand(),
+		buildComponents(),
 		bundleCommand(), mirrorCommand())
 	cmd.AddCommand(hostCommands()...)
 	return cmd

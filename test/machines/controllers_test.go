@@ -175,7 +175,8 @@ func (w *world) awaitComplete(name string, replicas int32, kubelet string) {
 		of := w.machinesOf(name)
 		for _, m := range of {
 			if m.Status.Phase != v1alpha1.Running || m.Spec.Versions.Kubelet != kubelet || m.Status.NodeRef == nil {
-				return fmt.Sprintf("%s is %s, %s, of %s", m.Name, m.Status.Phase, describeMachine(m), m.Spec.Versions.Kubelet)
+				return fmt.Sprintf("%s is %s, %s, of %s", m.Name, m.Status.Phase, describeMachine(m),
+					m.Spec.Versions.Kubelet)
 			}
 		}
 		if len(of) != int(replicas) {
@@ -237,7 +238,8 @@ func TestControllersWithTheFakeProvider(t *testing.T) {
 }
 
 func checkStandalone(t *testing.T, w *world) {
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alone"}, Spec: machineSpec("1.36.3")}
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alone"},
+		Spec: machineSpec("1.36.3")}
 	if err := w.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
@@ -624,7 +626,8 @@ func checkQuickScaling(t *testing.T, w *world) {
 func setAlone(t *testing.T, w *world) {
 	labels := map[string]string{"app": "alone-set"}
 	orphan := &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "orphan", Labels: labels}, Spec: machineSpec("1.36.3"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "orphan",
+			Labels: labels}, Spec: machineSpec("1.36.3"),
 	}
 	if err := w.Create(t.Context(), orphan); err != nil {
 		t.Fatal(err)

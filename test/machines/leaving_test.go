@@ -332,7 +332,8 @@ func foreignFinalizer(t *testing.T, w *world) {
 func foreignNode(t *testing.T, w *world) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
 	w.createObject(node)
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: machineSpec("1.36.3")}
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"},
+		Spec: machineSpec("1.36.3")}
 	waits := func() {
 		t.Helper()
 		w.createObject(m)
@@ -362,7 +363,8 @@ func foreignNode(t *testing.T, w *world) {
 		now.ResourceVersion != node.ResourceVersion {
 		t.Fatalf("the foreign Node was written: %+v, %v", now.ObjectMeta, err)
 	}
-	m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: machineSpec("1.36.3")}
+	m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"},
+		Spec: machineSpec("1.36.3")}
 	waits()
 	if err := w.Delete(t.Context(), node); err != nil {
 		t.Fatal(err)

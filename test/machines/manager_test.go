@@ -178,7 +178,8 @@ func TestControllerProcesses(t *testing.T) {
 	}
 	awaitTrue(t, "a Machine has claimed it", func() bool { return state("w-1") == kubeone.HostClaimed })
 	awaitTrue(t, "both are counted", func() bool {
-		return first.metricIsOne(t, "kubeone_hosts", "Claimed") && first.metricIsOne(t, "kubeone_machines", "Provisioning")
+		return first.metricIsOne(t, "kubeone_hosts", "Claimed") &&
+			first.metricIsOne(t, "kubeone_machines", "Provisioning")
 	})
 	if err := first.end(); err != nil {
 		t.Fatal(err)

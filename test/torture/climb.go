@@ -43,7 +43,8 @@ func (c *climb) climbAll(ctx context.Context) error {
 			return err
 		}
 		left := c.listLeft()
-		printLine("climb %d has come to its end, killed at %d boundaries; %d of %d have passed", n, len(c.Passed)-before,
+		printLine("climb %d has come to its end, killed at %d boundaries; %d of %d have passed", n,
+			len(c.Passed)-before,
 			len(c.Passed), len(c.Known))
 		if len(left) == 0 {
 			return nil

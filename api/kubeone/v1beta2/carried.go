@@ -31,8 +31,8 @@ func (c *KubeOneCluster) NotCarriedOut() []string {
 	return c.ignored(func(reflect.StructField) bool { return true })
 }
 
-// SecurityNotCarriedOut returns the paths of set but ignored fields that would make the cluster safer. Without them, the
-// cluster lacks a protection that its operator relies on.
+// SecurityNotCarriedOut returns the paths of set but ignored fields that would make the cluster safer. Without them,
+// the cluster lacks a protection that its operator relies on.
 func (c *KubeOneCluster) SecurityNotCarriedOut() []string {
 	return c.ignored(func(f reflect.StructField) bool { return f.Tag.Get("security") == "yes" })
 }

@@ -19,8 +19,8 @@ type Hook struct {
 	// OnFailure runs the hook on the operator's machine when a run has failed. Such a hook is not part of the plan, and
 	// its own failure is a warning. Default: false.
 	OnFailure bool `json:"onFailure,omitempty"`
-	// RunOn is where the hook runs: operator (the machine that runs kubeone, in the manifest's folder) or host (the host
-	// concerned, as root). Hooks around apply and after a reset run on the operator's machine. Default: operator.
+	// RunOn is where the hook runs: operator (the machine that runs kubeone, in the manifest's folder) or host (the
+	// host concerned, as root). Hooks around apply and after a reset run on the operator's machine. Default: operator.
 	RunOn string `json:"runOn,omitempty"`
 	// Command is the program and its arguments; no shell interprets them. Plans and the history show it, so it must not
 	// hold a secret. Required.

@@ -25,8 +25,8 @@ type UpgradeConfig struct {
 	// Canary upgrades one worker first and continues only if it is healthy. If that worker was skipped
 	// (drain.onTimeout), the others wait for another run. Default: true.
 	Canary *bool `json:"canary,omitempty"`
-	// Drain sets how pods leave a node before it is taken out of service. Drains respect disruption budgets, except with
-	// onTimeout: force.
+	// Drain sets how pods leave a node before it is taken out of service. Drains respect disruption budgets, except
+	// with onTimeout: force.
 	Drain DrainConfig `json:"drain,omitzero"`
 }
 

@@ -97,7 +97,8 @@ func (f *findings) hookCommand(path string, command []string) {
 	for i, word := range command {
 		unseen := func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsControl(r) }
 		if strings.ContainsFunc(word, unseen) {
-			f.errorf(Item(path, i), "write it to a file that the command reads", "%q contains an invisible character", word)
+			f.errorf(Item(path, i), "write it to a file that the command reads", "%q contains an invisible character",
+				word)
 		}
 	}
 }

@@ -66,7 +66,8 @@ func (f *findings) thresholds(path string, k, below KubeletConfig) {
 	case k.ImageGCLowThresholdPercent == nil:
 		at = path + ".imageGCHighThresholdPercent"
 	}
-	f.errorf(at, "the kubelet defaults are 85 and 80", "the low threshold (%d) is not lower than the high threshold (%d)",
+	f.errorf(at, "the kubelet defaults are 85 and 80",
+		"the low threshold (%d) is not lower than the high threshold (%d)",
 		low, high)
 }
 

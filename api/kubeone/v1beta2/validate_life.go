@@ -110,7 +110,8 @@ func (f *findings) target(b BackupConfig) {
 	u, err := url.Parse(b.Target)
 	switch {
 	case scheme != "ssh" && scheme != "s3" || err != nil || u.Host == "":
-		f.errorf(path, "use a directory, ssh://user@host/directory or s3://bucket/prefix", "is not a valid backup target")
+		f.errorf(path, "use a directory, ssh://user@host/directory or s3://bucket/prefix",
+			"is not a valid backup target")
 	case scheme == "s3" && u.User != nil:
 		f.errorf(path, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "credentials cannot be kept secret here")
 	case u.User != nil && hasPassword(u):

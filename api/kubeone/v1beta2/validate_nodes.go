@@ -102,7 +102,8 @@ func (f *findings) labels(path string, labels map[string]string, r removal) {
 			f.errorf(at, labelKeyHint, "%q is not a valid label key", name)
 		}
 		if len(validation.IsValidLabelValue(labels[key])) > 0 {
-			f.errorf(at, "use at most 63 letters, digits, '-', '_' and '.'", "%q is not a valid label value", labels[key])
+			f.errorf(at, "use at most 63 letters, digits, '-', '_' and '.'", "%q is not a valid label value",
+				labels[key])
 		}
 	}
 }

@@ -31,7 +31,8 @@ func (f *findings) cilium(path string, c CiliumSpec, k *KubeProxyConfig) {
 			"cilium replaces kube-proxy, but kube-proxy would be installed too")
 	}
 	if c.EnableGatewayAPI && !replaces {
-		f.errorf(path+".enableGatewayAPI", "set kubeProxyReplacement: strict", "needs cilium as a replacement for kube-proxy")
+		f.errorf(path+".enableGatewayAPI", "set kubeProxyReplacement: strict",
+			"needs cilium as a replacement for kube-proxy")
 	}
 	if c.EnableLocalRedirectPolicy && !replaces {
 		f.errorf(path+".enableLocalRedirectPolicy", "set kubeProxyReplacement: strict",
@@ -48,7 +49,8 @@ func (f *findings) kubeProxy(k *KubeProxyConfig) {
 	const path = "clusterNetwork.kubeProxy"
 	modes := named(map[string]bool{"ipvs": k.IPVS != nil, "iptables": k.IPTables != nil, "nftables": k.NFTables != nil})
 	if len(modes) > 1 {
-		f.errorf(path, "keep one of them", "sets %d modes (%s); only one is allowed", len(modes), strings.Join(modes, ", "))
+		f.errorf(path, "keep one of them", "sets %d modes (%s); only one is allowed", len(modes),
+			strings.Join(modes, ", "))
 	}
 	if k.IPVS != nil {
 		f.ipvs(path+".ipvs", *k.IPVS)
@@ -65,7 +67,8 @@ func (f *findings) kubeProxy(k *KubeProxyConfig) {
 
 func (f *findings) ipvs(path string, v IPVSConfig) {
 	if v.Scheduler != "" && !slices.Contains(ipvsSchedulers(), v.Scheduler) {
-		f.errorf(path+".scheduler", "use one of: "+strings.Join(ipvsSchedulers(), ", "), "%q is not a supported scheduler",
+		f.errorf(path+".scheduler", "use one of: "+strings.Join(ipvsSchedulers(), ", "),
+			"%q is not a supported scheduler",
 			v.Scheduler)
 	}
 	for i, cidr := range v.ExcludeCIDRs {

@@ -27,7 +27,8 @@ func (f *findings) containerd(r ContainerRuntimeConfig) {
 		message, hint := RegistryProblem(name)
 		switch other := taken[strings.ToLower(host)]; {
 		case name == "_default":
-			f.errorf(at, `use "*" for all other registries`, "is the name that containerd uses for all other registries")
+			f.errorf(at, `use "*" for all other registries`,
+				"is the name that containerd uses for all other registries")
 		case other != "":
 			f.errorf(at, "merge them", "is the same registry as %q", other)
 		case name != "*" && message != "":
@@ -95,7 +96,8 @@ func (f *findings) component(path string, c *ControlPlaneComponentConfig) {
 	}
 	for _, gate := range sortedKeys(c.FeatureGates) {
 		if !gateForm.MatchString(gate) {
-			f.errorf(Child(path+".featureGates", gate), "write the name of the feature gate, and true or false after a colon",
+			f.errorf(Child(path+".featureGates", gate),
+				"write the name of the feature gate, and true or false after a colon",
 				"%q is not a valid feature gate name", gate)
 		}
 	}

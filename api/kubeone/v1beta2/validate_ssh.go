@@ -42,7 +42,8 @@ func (f *findings) hostKey(path, key string) {
 		return
 	}
 	if _, err := HostKey(key); err != nil {
-		f.errorf(path, "use the second column of /etc/ssh/ssh_host_ed25519_key.pub", "is not a valid SSH public key: %v",
+		f.errorf(path, "use the second column of /etc/ssh/ssh_host_ed25519_key.pub",
+			"is not a valid SSH public key: %v",
 			err)
 	}
 }

@@ -44,7 +44,8 @@ type Binary struct {
 	Project string // OWNER/REPOSITORY
 	Asset   string // file name with {arch} for the architecture
 	Sums    string // suffix of the file with the digest
-	// Program is the name that the container runtime uses for the program. Files is the shell pattern of its file names.
+	// Program is the name that the container runtime uses for the program. Files is the shell pattern of its file
+	// names.
 	Program, Files string
 }
 
@@ -102,7 +103,8 @@ func ImageNamed(artifacts map[string]desired.Artifacts, repository string) (stri
 			switch {
 			case !strings.HasSuffix(repositoryOf(image.Name), "/"+repository):
 			case found != "" && found != image.Name:
-				return "", fmt.Errorf("the artifacts contain different images %s: %s and, for %s, %s", repository, found,
+				return "", fmt.Errorf("the artifacts contain different images %s: %s and, for %s, %s", repository,
+					found,
 					arch, image.Name)
 			default:
 				found = image.Name

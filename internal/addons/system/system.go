@@ -104,7 +104,8 @@ func dnsComponent(want desired.Cluster, image string) live.Component {
 			},
 			Texts: func(object map[string]any) (current, planned string) {
 				replicas, _ := valueAt(object, "spec", "replicas").(int64)
-				planned = fmt.Sprintf("spec.replicas: %d", DNSReplicas(want, int32(replicas))) //nolint:gosec // as above
+				planned = fmt.Sprintf("spec.replicas: %d",
+					DNSReplicas(want, int32(replicas))) //nolint:gosec // as above
 				return fmt.Sprintf("spec.replicas: %d", replicas), planned
 			},
 		},
@@ -192,7 +193,8 @@ func requireBindingTo(account string) func(map[string]any) []string {
 		subjects, _ := valueAt(object, "subjects").([]any)
 		if !slices.ContainsFunc(subjects, func(s any) bool {
 			subject, _ := s.(map[string]any)
-			return subject["kind"] == "ServiceAccount" && subject["name"] == account && subject["namespace"] == Namespace
+			return subject["kind"] == "ServiceAccount" && subject["name"] == account &&
+				subject["namespace"] == Namespace
 		}) {
 			return []string{"subjects"}
 		}

@@ -167,7 +167,8 @@ func (c Approver) approveRequest(ctx context.Context, csr *certificatesv1.Certif
 		_, err := requests.UpdateApproval(ctx, csr.Name, approved,
 			metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return nil // another approver decided it, or it was deleted; the kubelet creates a new request if it needs one
+			// another approver decided it, or it was deleted; the kubelet creates a new request if it needs one
+			return nil
 		}
 		return err
 	})

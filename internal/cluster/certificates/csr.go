@@ -98,7 +98,8 @@ func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, n
 	for _, ip := range request.IPAddresses {
 		names = append(names, ip.String())
 	}
-	return node, names, checkNames(request, node, names) // checks everything except whether the names belong to the node
+	// checks everything except whether the names belong to the node
+	return node, names, checkNames(request, node, names)
 }
 
 // checkRequest parses the request, and checks its usages and that its subject is the node.

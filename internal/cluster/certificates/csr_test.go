@@ -111,7 +111,8 @@ func TestServingRequestsAreApprovedOnlyForTheNodesOwnNamesAndAddresses(t *testin
 			"URIs"},
 		"no name at all": {func(s *serving) { s.template.DNSNames, s.template.IPAddresses = nil, nil }, "any name"},
 		"no PEM":         {func(s *serving) { s.text = func([]byte) []byte { return []byte("x") } }, "PEM"},
-		"two requests":   {func(s *serving) { s.text = func(b []byte) []byte { return append(b, b...) } }, "single PEM"},
+		"two requests": {func(s *serving) { s.text = func(b []byte) []byte { return append(b, b...) } },
+			"single PEM"},
 		"a node that has the API's name": {func(s *serving) {
 			s.spec.Username = "system:node:api.example.com"
 			s.template.Subject.CommonName = "system:node:api.example.com"
@@ -170,7 +171,8 @@ func TestAJoinTokenIsGoodForOneNodesIdentityAndNothingElse(t *testing.T) {
 		"for an administrator": {"cp-1", func(s *serving) {
 			s.template.Subject.Organization = []string{"system:nodes", "system:masters"}
 		}, "organizations"},
-		"by a node":    {"cp-1", func(s *serving) { s.spec.Groups = []string{"system:nodes"} }, "not a join token user"},
+		"by a node": {"cp-1", func(s *serving) { s.spec.Groups = []string{"system:nodes"} },
+			"not a join token user"},
 		"for a server": {"cp-1", func(s *serving) { s.spec.Usages[1] = certificatesv1.UsageServerAuth }, "client auth"},
 		"for a server too": {"cp-1", func(s *serving) {
 			s.spec.Usages = append(s.spec.Usages, certificatesv1.UsageServerAuth)

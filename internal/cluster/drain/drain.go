@@ -40,13 +40,13 @@ type Drainer struct {
 type Options struct {
 	// Timeout applies to the whole drain; 0 means five minutes. The deadline of the context also applies.
 	Timeout time.Duration
-	// Mark is stored on the node when it is cordoned, unless it is already cordoned. Uncordon changes only marked nodes.
-	// "" stores no mark.
+	// Mark is stored on the node when it is cordoned, unless it is already cordoned. Uncordon changes only marked
+	// nodes. "" stores no mark.
 	Mark string
 	// Force deletes the pods that remain after Timeout, regardless of disruption budgets.
 	Force bool
-	// MaxUnavailable is the maximum number of workers, including this one, that kubeone runs may have cordoned at the same
-	// time; 0 means no limit. The drain waits until cordoning the node stays within the limit.
+	// MaxUnavailable is the maximum number of workers, including this one, that kubeone runs may have cordoned at the
+	// same time; 0 means no limit. The drain waits until cordoning the node stays within the limit.
 	MaxUnavailable int
 	// Grace is the termination grace period of pods in seconds; nil uses the grace period of each pod.
 	Grace *int

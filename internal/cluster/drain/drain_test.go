@@ -188,7 +188,8 @@ func TestAPassAfterTheDrainsTimeSaysWhatBlocks(t *testing.T) {
 		state := progress{started: time.Now().Add(-time.Hour)}
 		done, err := c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute})
 		var blocked *BlockedError
-		if !done || len(state.remaining) != 1 || !errors.As(err, &blocked) || apicall.Classify(err) != apicall.Operator {
+		if !done || len(state.remaining) != 1 || !errors.As(err, &blocked) ||
+			apicall.Classify(err) != apicall.Operator {
 			t.Errorf("%v left, done %v, %v", state.remaining, done, err)
 		}
 		done, err = c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true})

@@ -80,7 +80,8 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodenam
 	}
 	if ttl <= 0 || ttl > MaxTTL {
 		return "", "",
-			apicall.Wrap("create a join token", "", fmt.Errorf("its lifetime %s is not allowed; the maximum is %s", ttl, MaxTTL))
+			apicall.Wrap("create a join token", "",
+				fmt.Errorf("its lifetime %s is not allowed; the maximum is %s", ttl, MaxTTL))
 	}
 	token, id = New()
 	secret := newTokenSecret(token, runID, claim.Node, time.Now().Add(ttl))

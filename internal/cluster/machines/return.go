@@ -29,9 +29,9 @@ type Returner struct {
 const (
 	// pollEvery is the interval between checks. Returning a host takes at least half a minute.
 	pollEvery = 2 * time.Second
-	// maxSilence is how long the controllers may fail to renew their Lease, and how long a host may stay claimed after its
-	// Machine is deleted. Another controller process takes over within 15 seconds, and retries such a host every five
-	// seconds.
+	// maxSilence is how long the controllers may fail to renew their Lease, and how long a host may stay claimed after
+	// its Machine is deleted. Another controller process takes over within 15 seconds, and retries such a host every
+	// five seconds.
 	maxSilence = time.Minute
 	// maxMessageLength limits the quoted part of the message of a Host, in bytes. The message may contain text from the
 	// host.
@@ -176,7 +176,8 @@ func (r Returner) deleteAndList(ctx context.Context) (leftovers, error) {
 			continue
 		}
 		text := fmt.Sprintf("%s (Machine %s/%s", hosts[i].GetName(), claim["namespace"], claim["name"])
-		if message, _, err := unstructured.NestedString(hosts[i].Object, "status", "message"); err == nil && message != "" {
+		if message, _, err := unstructured.NestedString(hosts[i].Object, "status", "message"); err == nil &&
+			message != "" {
 			text += ": " + phrase.Shorten(message, maxMessageLength)
 		}
 		p.hosts = append(p.hosts, strings.Join(strings.Fields(host.Printed(text)), " ")+")")

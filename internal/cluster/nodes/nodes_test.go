@@ -67,7 +67,8 @@ func TestNodePatchHoldsOnlyWhatDiffers(t *testing.T) {
 		"taint added beside another's": {
 			have:   node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{notReady} }),
 			taints: []desired.Taint{dedicated},
-			want: meta("metadata", meta("annotations", meta(taintsAnnotation, "dedicated:NoExecute"), "resourceVersion", "7"),
+			want: meta("metadata", meta("annotations", meta(taintsAnnotation, "dedicated:NoExecute"), "resourceVersion",
+				"7"),
 				"spec", meta("taints", []corev1.Taint{notReady, {Key: "dedicated", Value: "db", Effect: "NoExecute"}})),
 		},
 		"kubeadm's taint not wanted": {

@@ -39,8 +39,8 @@ type Run struct {
 	Result     Result    `json:"result"`
 	Error      string    `json:"error,omitempty"` // short description of the failure
 	Planned    int       `json:"planned"`         // number of steps in the plan
-	// Exclusive says that the run holds the cluster lock. Only one run holds it at a time. Runs that change only workers
-	// do not need it.
+	// Exclusive says that the run holds the cluster lock. Only one run holds it at a time. Runs that change only
+	// workers do not need it.
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Steps     []Step `json:"steps,omitempty"` // started or skipped steps, in order
 }

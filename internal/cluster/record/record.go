@@ -39,8 +39,8 @@ type Record struct {
 	Hardening       string            // as in desired.Cluster
 	Addons          map[string]string // digests of the applied addons, by name
 	History         []Run             // oldest first
-	// Unreadable contains the reasons why keys in the ConfigMap are invalid, by key. The fields of these keys are zero. An
-	// update keeps the text of such a key unless it sets the field or passes the key to MarkRepaired.
+	// Unreadable contains the reasons why keys in the ConfigMap are invalid, by key. The fields of these keys are zero.
+	// An update keeps the text of such a key unless it sets the field or passes the key to MarkRepaired.
 	Unreadable map[string]string
 }
 

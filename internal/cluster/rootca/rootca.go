@@ -22,8 +22,9 @@ const (
 	// rootCA is the ConfigMap in each namespace that contains the cluster CAs. The controller manager writes it.
 	rootCA    = "kube-root-ca.crt"
 	rootCAKey = "ca.crt"
-	// projectionDelay is the maximum time until a kubelet updates the volumes of running pods after a ConfigMap changes:
-	// one minute until its resync plus the delay of its watch (kubernetes.io/docs/concepts/configuration/configmap).
+	// projectionDelay is the maximum time until a kubelet updates the volumes of running pods after a ConfigMap
+	// changes: one minute until its resync plus the delay of its watch
+	// (kubernetes.io/docs/concepts/configuration/configmap).
 	projectionDelay = 2 * time.Minute
 	pageSize        = 500
 )

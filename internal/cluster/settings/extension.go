@@ -16,7 +16,8 @@ const extensionConfigMap = "extension-apiserver-authentication"
 // ExtensionCAs returns the keys (authority.KeyID) of the CAs that extension API servers trust, by the name of the
 // authority: the cluster CA for clients, and the front-proxy CA.
 func (s Setter) ExtensionCAs(ctx context.Context) (map[string][]string, error) {
-	held, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, extensionConfigMap, metav1.GetOptions{})
+	held, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, extensionConfigMap,
+		metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,8 @@ type Decision struct {
 	Writer string // who writes in the end: the name of a key, or observed.Identity
 	// New says that the writer's key must still be created.
 	New bool
-	// Hosts lists the hosts to change, in order. Providers holds the desired list of each, by ID; nil is no configuration.
+	// Hosts lists the hosts to change, in order. Providers holds the desired list of each, by ID; nil is no
+	// configuration.
 	Hosts     []string
 	Providers map[string][]string
 }

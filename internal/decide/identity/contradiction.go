@@ -18,8 +18,8 @@ const (
 	SameID Kind = "SameID"
 	// OtherID: the manifest gives a host one ID, and the machine at its address carries another one from a manifest.
 	OtherID Kind = "OtherID"
-	// Displaced: the machine at a host's address is another host, and the machine at that host's address does not say who
-	// it is.
+	// Displaced: the machine at a host's address is another host, and the machine at that host's address does not say
+	// who it is.
 	Displaced Kind = "Displaced"
 	// OtherHostname: the manifest gives a member another hostname than its Node's.
 	OtherHostname Kind = "OtherHostname"

@@ -9,8 +9,8 @@ type Disruption string
 const (
 	NoDisruption Disruption = ""
 	Stop         Disruption = "stop" // its member does not answer for a while
-	// StopHealthy is Stop, allowed only if the member is healthy in an etcd with a quorum. Otherwise there is nothing to
-	// lose.
+	// StopHealthy is Stop, allowed only if the member is healthy in an etcd with a quorum. Otherwise there is nothing
+	// to lose.
 	StopHealthy Disruption = "stop healthy"
 	Leave       Disruption = "leave" // its member is removed permanently
 	Wipe        Disruption = "wipe"  // the data on its disk is deleted; its member must have left

@@ -37,7 +37,8 @@ type s3Target struct {
 func openS3(u *url.URL, getenv func(string) string) (Target, error) {
 	if u.User != nil {
 		return nil,
-			fmt.Errorf("backup target: credentials in the URL cannot be kept secret; set %s and %s", envKeyID, envSecret)
+			fmt.Errorf("backup target: credentials in the URL cannot be kept secret; set %s and %s", envKeyID,
+				envSecret)
 	}
 	if getenv(envKeyID) == "" || getenv(envSecret) == "" {
 		return nil, fmt.Errorf("backup target s3://%s: no credentials: set %s and %s", u.Host, envKeyID, envSecret)

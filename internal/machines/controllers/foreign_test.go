@@ -183,7 +183,8 @@ func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 			if result != (reconcile.Result{}) {
 				t.Errorf("it comes back: %+v", result)
 			}
-			if said := eventOf(recorder); !strings.Contains(said, "OtherProvider kubeone ignores this object: "+c.event) {
+			if said := eventOf(recorder); !strings.Contains(said,
+				"OtherProvider kubeone ignores this object: "+c.event) {
 				t.Errorf("the Event says %s", said)
 			}
 		})

@@ -27,7 +27,8 @@ func NewDeploymentFamily(md *v1alpha1.MachineDeployment, sets []v1alpha1.Machine
 			fmt.Errorf("MachineDeployment %s/%s: spec.template.%w", md.Namespace, md.Name, err)
 	}
 	family = rollout.Family{
-		Name: md.Name, Replicas: intOrDefault(md.Spec.Replicas, 1), MinReady: secondsOrDefault(md.Spec.MinReadySeconds, 0),
+		Name: md.Name, Replicas: intOrDefault(md.Spec.Replicas, 1), MinReady: secondsOrDefault(md.Spec.MinReadySeconds,
+			0),
 		DeletePolicy: rollout.Random, Deleting: md.DeletionTimestamp != nil, Now: now,
 	}
 	family.MaxUnhealthy = maxUnhealthy(md.Spec.HealthCheck, family.Replicas)

@@ -89,7 +89,8 @@ func hasMetadata(m *v1alpha1.Machine, t v1alpha1.MachineTemplateSpec) bool {
 			}
 		}
 	}
-	return metadataText(current) == metadataText(t) && m.Annotations[v1alpha1.AppliedMetadataAnnotation] == MetadataHash(t)
+	return metadataText(current) == metadataText(t) &&
+		m.Annotations[v1alpha1.AppliedMetadataAnnotation] == MetadataHash(t)
 }
 
 // normalizeVersions returns the versions without a leading v and without fields that are ignored.

@@ -251,7 +251,8 @@ func sameConnection(h, other *kubeone.Host) bool {
 func (*Adder) checkDescription(want, existing *kubeone.Host) error {
 	for key, value := range want.Labels {
 		if existing.Labels[key] != value {
-			return fmt.Errorf("Host %s already exists; label it with kubectl label host %s %s=%s", existing.Name, existing.Name,
+			return fmt.Errorf("Host %s already exists; label it with kubectl label host %s %s=%s", existing.Name,
+				existing.Name,
 				key, value)
 		}
 	}

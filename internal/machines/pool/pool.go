@@ -90,7 +90,8 @@ func Define(ctx context.Context, c *cluster.Client) error {
 type foreignError struct{ names []string }
 
 func (e *foreignError) Error() string {
-	return strings.Join(e.names, ", ") + " belong to another program, such as machine-controller; kubeone has changed " +
+	return strings.Join(e.names, ", ") +
+		" belong to another program, such as machine-controller; kubeone has changed " +
 		"nothing. The two programs cannot share these kinds: do not use a host pool, or delete the Machines, the other " +
 		"program and these definitions, and try again"
 }

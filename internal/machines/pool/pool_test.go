@@ -267,7 +267,8 @@ func TestNoTwoHostsHaveOneAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"worker-7": "have the same hostname", "worker-8": "of the Host worker-7"} {
+	for name, want := range map[string]string{"worker-7": "have the same hostname",
+		"worker-8": "of the Host worker-7"} {
 		other := newMachine(t, operator.Public(), a.Key.PublicKey()).as(name)
 		if _, err := a.Inspect(t.Context(), other, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s beside worker-7, at the same time: %v, want %q", name, err, want)

@@ -25,8 +25,8 @@ import (
 // Provider creates and deletes the instances of Machines. Its methods may be called concurrently, but not for the same
 // Machine. They do not change the Machine.
 type Provider interface {
-	// Create creates the instance of the Machine, or continues to do so. If it returns nil, the instance exists, and its
-	// Node will appear without another call.
+	// Create creates the instance of the Machine, or continues to do so. If it returns nil, the instance exists, and
+	// its Node will appear without another call.
 	Create(ctx context.Context, m *v1alpha1.Machine) (Instance, error)
 	// Exists finds the instance of the Machine, even if it is not complete. It returns false if there is nothing to
 	// delete.

@@ -48,7 +48,8 @@ type Cluster struct {
 	Backup  Backup  `json:"backup"`
 	Hooks   []Hook  `json:"hooks,omitempty"`
 
-	// Controllers are the controllers of Machines to run in the cluster; nil if they are not desired, or stay as they are.
+	// Controllers are the controllers of Machines to run in the cluster; nil if they are not desired, or stay as they
+	// are.
 	Controllers *Controllers `json:"controllers,omitempty"`
 
 	// NoControllers says that the controllers must not run in the cluster; they are removed.
@@ -60,8 +61,8 @@ type Cluster struct {
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
 	// SecurityNotCarriedOut lists those of NotCarriedOut that make the cluster less safe than the manifest intends.
 	SecurityNotCarriedOut []string `json:"securityNotCarriedOut,omitempty"`
-	// Digest is the sha256 (hex) of the manifest without secrets. The order and the IDs of its hosts do not matter. Equal
-	// digests describe the same cluster.
+	// Digest is the sha256 (hex) of the manifest without secrets. The order and the IDs of its hosts do not matter.
+	// Equal digests describe the same cluster.
 	Digest string `json:"digest"`
 }
 
@@ -139,8 +140,8 @@ const (
 
 // Host is one machine of the manifest.
 type Host struct {
-	// ID is the host's identity in plans, probes and records: opaque, and stable as long as the machine is the host. The
-	// manifest gives it (HasOwnID); else it is derived once, from the address of the first installation.
+	// ID is the host's identity in plans, probes and records: opaque, and stable as long as the machine is the host.
+	// The manifest gives it (HasOwnID); else it is derived once, from the address of the first installation.
 	ID       string `json:"id"`
 	HasOwnID bool   `json:"-"` // the manifest gives the ID
 	// Machine is the "namespace/name" of the host's Machine, whose UID is the ID; "" for a host in the manifest.

@@ -12,11 +12,11 @@ type Endpoint struct {
 	Host             string   `json:"host"`
 	Port             int      `json:"port"` // default 6443
 	AlternativeNames []string `json:"alternativeNames,omitempty"`
-	// Former lists former names and addresses of the API that certificates keep until the operator drops them. They come
-	// from the cluster, not from the manifest.
+	// Former lists former names and addresses of the API that certificates keep until the operator drops them. They
+	// come from the cluster, not from the manifest.
 	Former []string `json:"former,omitempty"`
-	// Later is the manifest's endpoint, "host:port", if the API cannot move there yet, and LaterWhy says why. It is "" if
-	// Host and Port are the manifest's.
+	// Later is the manifest's endpoint, "host:port", if the API cannot move there yet, and LaterWhy says why. It is ""
+	// if Host and Port are the manifest's.
 	Later    string `json:"later,omitempty"`
 	LaterWhy string `json:"laterWhy,omitempty"`
 }

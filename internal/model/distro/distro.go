@@ -13,8 +13,8 @@ type System struct {
 	Name string // name for messages
 	// Manifest is the value of a host's operatingSystem in the manifest; "" if the manifest has none for it.
 	Manifest string
-	// Packages says how packages are installed. The zero value stands for a system without a package manager, which must
-	// already have all Tools.
+	// Packages says how packages are installed. The zero value stands for a system without a package manager, which
+	// must already have all Tools.
 	Packages Packages
 	Firewall string // name of the firewall that is on by default; "" for none
 	Notes    string // what else users should know, as a sentence

@@ -18,8 +18,8 @@ type Authority struct {
 	Trusted []string `json:"trusted,omitempty"`
 	// Next is the key that the host will sign with later; "" if there is none.
 	Next string `json:"next,omitempty"`
-	// Begun is the phase of a rotation that has begun on the host and not ended: "learn", "use", "forget". After "use" it
-	// is Used.
+	// Begun is the phase of a rotation that has begun on the host and not ended: "learn", "use", "forget". After "use"
+	// it is Used.
 	Begun string `json:"begun,omitempty"`
 }
 

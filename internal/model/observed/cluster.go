@@ -7,8 +7,8 @@ import (
 
 // API is what the Kubernetes API said, through the control-plane host that answered.
 type API struct {
-	// Reached is Yes if an API server answered with kubeone's credentials, No if hosts have credentials and no API server
-	// answered, and Unknown if no host could be reached or none has credentials.
+	// Reached is Yes if an API server answered with kubeone's credentials, No if hosts have credentials and no API
+	// server answered, and Unknown if no host could be reached or none has credentials.
 	Reached   Tri    `json:"reached,omitempty"`
 	Problem   string `json:"problem,omitempty"`
 	Via       string `json:"via,omitempty"` // the ID of the host that the requests went through

@@ -5,8 +5,8 @@ import "slices"
 // Encryption is how a control-plane host's API server stores Secrets in etcd: its configurations of encryption at rest.
 // Only digests of keys are here.
 type Encryption struct {
-	// Running holds the configurations of the host's running API servers, according to their command lines: one, none if
-	// nothing runs, or briefly two while one replaces the other.
+	// Running holds the configurations of the host's running API servers, according to their command lines: one, none
+	// if nothing runs, or briefly two while one replaces the other.
 	Running []EncryptionConfig `json:"running,omitempty"`
 	// Next is the configuration that the API server starts with next.
 	Next EncryptionConfig `json:"next"`

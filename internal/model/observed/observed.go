@@ -107,8 +107,8 @@ type Host struct {
 	CNIFiles []string `json:"cniFiles,omitempty"`
 	// OtherKubernetes lists the units of other Kubernetes distributions, and of CRI-O, that run or start at boot.
 	OtherKubernetes []string `json:"otherKubernetes,omitempty"`
-	// Impostors lists the ports of components' health checks where a process of a user other than root listens. Process is
-	// the component, which counts as unhealthy.
+	// Impostors lists the ports of components' health checks where a process of a user other than root listens. Process
+	// is the component, which counts as unhealthy.
 	Impostors []Port `json:"impostors,omitempty"`
 
 	Containerd Unit `json:"containerd"`
@@ -167,8 +167,8 @@ type Host struct {
 	Edited []string `json:"edited,omitempty"`
 	// Restorable lists those of Edited whose original content the host has kept.
 	Restorable []string `json:"restorable,omitempty"`
-	// PodEdits holds the known changes to the static pods among Edited, by path: names of flags ("--audit-log-path") and
-	// fields ("cpu"), mounts and images ("mountPath: /etc/audit"), but not values of flags.
+	// PodEdits holds the known changes to the static pods among Edited, by path: names of flags ("--audit-log-path")
+	// and fields ("cpu"), mounts and images ("mountPath: /etc/audit"), but not values of flags.
 	PodEdits map[string][]string `json:"podEdits,omitempty"`
 	// Exposed lists files with keys that users other than root can read or change: at most 32.
 	Exposed []FileAccess `json:"exposed,omitempty"`
@@ -179,8 +179,8 @@ type Host struct {
 
 	Step *Step `json:"step,omitempty"` // the step that is running now
 	Lock *Lock `json:"lock,omitempty"`
-	// Unwritable says why nothing can be written in /var/lib/kubeone, so that the host cannot be locked: "its file system
-	// is read-only"; "" if it is writable, or that is not known.
+	// Unwritable says why nothing can be written in /var/lib/kubeone, so that the host cannot be locked: "its file
+	// system is read-only"; "" if it is writable, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`
 	// Kept lists directories with what a reset, repair or recovery moved aside: at most 64.
 	Kept []string `json:"kept,omitempty"`
@@ -250,16 +250,16 @@ func (u Unit) Known() bool { return u.State != "" }
 type Marker struct {
 	Cluster string `json:"cluster"`
 	Role    string `json:"role"`
-	// ID is the host's identity, and Derived says that no manifest gave it; "" on hosts installed before IDs existed. Node
-	// is the name under which the host joins as a Node; "" likewise.
+	// ID is the host's identity, and Derived says that no manifest gave it; "" on hosts installed before IDs existed.
+	// Node is the name under which the host joins as a Node; "" likewise.
 	ID       string `json:"id,omitempty"`
 	Derived  bool   `json:"derivedID,omitempty"`
 	Node     string `json:"node,omitempty"`
 	Machine  string `json:"machine,omitempty"` // "namespace/name" of its Machine; "" for a host of the manifest
 	RunID    string `json:"runID,omitempty"`
 	Complete bool   `json:"complete"` // the host finished joining; false: an unfinished installation
-	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began to
-	// restore them here and has not finished; else empty.
+	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began
+	// to restore them here and has not finished; else empty.
 	Fenced string `json:"fenced,omitempty"`
 	// Restoring says that a recovery restores the cluster on this host first.
 	Restoring bool `json:"restoring,omitempty"`

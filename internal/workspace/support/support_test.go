@@ -234,7 +234,8 @@ func TestWhatCannotBeCollectedIsListed(t *testing.T) {
 	}
 	missing, err = support.Write(t.Context(), io.Discard,
 		support.Input{Cluster: "demo", Now: time.Now, NoAPI: "connection refused"})
-	if diff := cmp.Diff([]support.Missing{{What: "api", Why: "connection refused"}}, missing); diff != "" || err != nil {
+	if diff := cmp.Diff([]support.Missing{{What: "api", Why: "connection refused"}}, missing); diff != "" ||
+		err != nil {
 		t.Error(err, diff)
 	}
 }

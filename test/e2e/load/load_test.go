@@ -107,9 +107,11 @@ func TestGuardDistinguishesEvictions(t *testing.T) {
 			1,
 			0,
 		},
-		"two that fail were not evicted": {[]corev1.Pod{podInState("a", false, false), podInState("b", false, false)}, 0,
+		"two that fail were not evicted": {[]corev1.Pod{podInState("a", false, false), podInState("b", false, false)},
+			0,
 			1},
-		"one evicted while another one fell": {[]corev1.Pod{podInState("a", true, true), podInState("b", false, false)}, 0,
+		"one evicted while another one fell": {[]corev1.Pod{podInState("a", true, true), podInState("b", false, false)},
+			0,
 			1},
 	} {
 		g := newGuard(nil)

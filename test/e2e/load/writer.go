@@ -52,7 +52,11 @@ func (w *writer) writeAndRead(ctx context.Context, n int) bool {
 	}
 	w.acked = n
 	got := 0
-	if !w.calls.attemptRequest(ctx, func(ctx context.Context) (err error) { got, err = w.readLast(ctx, n); return err }) {
+	if !w.calls.attemptRequest(ctx, func(ctx context.Context) (err error) {
+		got,
+			err = w.readLast(ctx, n)
+		return err
+	}) {
 		return false
 	}
 	if got != n {

@@ -91,7 +91,10 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 		{"flannel's CNI plugin", compile(flannelCNIRecipe)},
 		{"flannel " + FlannelVersion, compile(flannelRecipe)},
 		{"etcd", func(ctx context.Context) error { return b.compileRecipe(ctx, set, etcdRecipe(want.EtcdVersion)) }},
-		{"CoreDNS", func(ctx context.Context) error { return b.compileRecipe(ctx, set, coreDNSRecipe(want.CoreDNSBuilt)) }},
+		{"CoreDNS", func(ctx context.Context) error {
+			return b.compileRecipe(ctx, set,
+				coreDNSRecipe(want.CoreDNSBuilt))
+		}},
 		{"pause", func(ctx context.Context) error { return b.addPause(ctx, set) }},
 		{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want) }},
 		{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set, want) }},

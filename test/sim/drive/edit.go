@@ -42,7 +42,8 @@ func (s *Simulation) editHosts(f Fault) {
 	s.editManifest(func(want *desired.Cluster) {
 		switch f.Kind {
 		case Reordered:
-			want.ControlPlane, want.Workers = rotateHosts(want.ControlPlane, f.Host+1), rotateHosts(want.Workers, f.Host+1)
+			want.ControlPlane, want.Workers = rotateHosts(want.ControlPlane, f.Host+1), rotateHosts(want.Workers,
+				f.Host+1)
 		case Swapped:
 			swapNames(findHost(want, id), findHost(want, s.hostAt(f.Host+1).ID))
 		case Renamed:

@@ -39,7 +39,8 @@ func withSettings(want desired.Cluster, n int) desired.Cluster {
 // needsSettings reports whether the Machine's host is a Node with other settings than the record.
 func (s *Simulation) needsSettings(m *machine) bool {
 	d := &m.host.Disk
-	return s.hasNode(m) && d.Digest != "" && d.Digest != SettingsOf(withSettings(desired.Cluster{}, s.recordedSettings()))
+	return s.hasNode(m) && d.Digest != "" &&
+		d.Digest != SettingsOf(withSettings(desired.Cluster{}, s.recordedSettings()))
 }
 
 // hasNode reports whether the host is the Machine's Node.

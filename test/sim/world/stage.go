@@ -210,7 +210,8 @@ func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 		h.Run.Kubelet = false // it restarts
 	}
 	if !h.Run.Kubelet {
-		w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
+		w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion,
+			New: u.Intent.Version})
 		startKubelet(h, u.Intent.Version)
 	}
 	return true, nil
@@ -272,7 +273,8 @@ func promoteMember(w *World, h *Host, u *Unit) (bool, error) {
 // kubeletLocal points the host's kubelet to the host's own API server.
 func kubeletLocal(w *World, h *Host, u *Unit) (bool, error) {
 	if !h.Disk.Local {
-		w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Run.KubeletVersion})
+		w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion,
+			New: h.Run.KubeletVersion})
 		h.Disk.Local = true
 	}
 	return true, nil

@@ -34,7 +34,8 @@ var works = map[step.Kind]work{
 	step.JoinWorker: {phases: []phase{joinWorker, awaitKubelet, markJoined}, repairs: true},
 
 	step.RestartUnits: {phases: []phase{restartUnits, awaitKubelet, awaitAPI}, repairs: true},
-	step.Regenerate: {phases: []phase{renewCertificates, signKubelet, writeManifests, awaitKubelet, awaitEtcd, awaitAPI},
+	step.Regenerate: {phases: []phase{renewCertificates, signKubelet, writeManifests, awaitKubelet, awaitEtcd,
+		awaitAPI},
 		repairs: true},
 	step.RestoreFiles: {phases: []phase{stopUnits, restoreFiles, startUnits, awaitKubelet, awaitAPI},
 		repairs: true},

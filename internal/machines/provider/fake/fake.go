@@ -36,8 +36,8 @@ const (
 type Options struct {
 	// CreateDelay and DeleteDelay are how long it takes to create or delete a machine; 0 means no delay.
 	CreateDelay, DeleteDelay time.Duration
-	// Fault is called before each operation, possibly concurrently. If it returns an error, the operation fails with this
-	// error. Nil disables faults.
+	// Fault is called before each operation, possibly concurrently. If it returns an error, the operation fails with
+	// this error. Nil disables faults.
 	Fault func(op Operation, m *v1alpha1.Machine) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time

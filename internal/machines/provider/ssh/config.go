@@ -86,8 +86,9 @@ func (p *Provider) Validate(spec v1alpha1.MachineSpec) error {
 		{"caPublicKey", value.CAPublicKey != ""}, {"overwriteCloudConfig", value.OverwriteCloudConfig != ""},
 	} {
 		if field.set {
-			others = append(others, fmt.Errorf("%s: this field does not apply to existing hosts; remove it, and select "+
-				"hosts with hostSelector", field.name))
+			others = append(others,
+				fmt.Errorf("%s: this field does not apply to existing hosts; remove it, and select "+
+					"hosts with hostSelector", field.name))
 		}
 	}
 	return errors.Join(append(others, err)...)

@@ -135,7 +135,8 @@ func TestALookThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
 	p := poolWith(t)
 	h := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "host"}}
-	p.runs.of[ownerRunKey(h)] = &run{goal: checkOwnerGoal, finished: true, ended: time.Now(), err: errors.New("no route")}
+	p.runs.of[ownerRunKey(h)] = &run{goal: checkOwnerGoal, finished: true, ended: time.Now(),
+		err: errors.New("no route")}
 	result, err := hosts{p}.checkOwner(context.Background(), h)
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("%+v, %v: want it asked again", result, err)

@@ -160,7 +160,8 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 		err := do(ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if next.finished, next.ended, next.err = true, time.Now(), err; err != nil && !isWaiting(err) && ctx.Err() == nil {
+		if next.finished, next.ended, next.err = true, time.Now(), err; err != nil && !isWaiting(err) &&
+			ctx.Err() == nil {
 			next.failed++
 		}
 	})

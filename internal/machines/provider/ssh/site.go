@@ -131,7 +131,8 @@ func isNodeNotReady(m *v1alpha1.Machine) bool {
 }
 
 func workingError(what string) error {
-	return &provider.Waiting{Reason: provider.Working, Message: "a run is in progress on the host: " + what, After: poll}
+	return &provider.Waiting{Reason: provider.Working, Message: "a run is in progress on the host: " + what,
+		After: poll}
 }
 
 // carryOut creates and carries out plans until nothing is left to do. It continues the work of earlier runs.

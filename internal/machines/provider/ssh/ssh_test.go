@@ -280,7 +280,8 @@ func TestASilentHostIsNotFree(t *testing.T) {
 		!errors.Is(err, errUnresponsive) {
 		t.Errorf("a silent host of a Machine that is gone: %v, %v", over, err)
 	}
-	if over, err := finalResult(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over || err != nil {
+	if over, err := finalResult(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over ||
+		err != nil {
 		t.Errorf("one that answers, and is bare: %v, %v", over, err)
 	}
 	if over, _ := finalResult(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{Gone: true}); over {

@@ -125,8 +125,8 @@ type outage struct{ since, last time.Time }
 const (
 	// maxOutage is how long other hosts wait for a host that is out of service.
 	maxOutage = 20 * time.Minute
-	// minService is how long a host must be in service again to end its outage. Without it, a host that fails repeatedly
-	// could block the others forever.
+	// minService is how long a host must be in service again to end its outage. Without it, a host that fails
+	// repeatedly could block the others forever.
 	minService = time.Minute
 )
 
