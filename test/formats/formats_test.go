@@ -168,7 +168,7 @@ func readJournal(t *testing.T, path string) any {
 	for {
 		var e apply.Event
 		err := decoder.Decode(&e)
-		if err == io.EOF { //nolint:errorlint // what Decode returns at the end
+		if err == io.EOF {
 			return events
 		}
 		if err != nil {

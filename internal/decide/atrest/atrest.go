@@ -175,6 +175,7 @@ func chooseWriter(known []string) (name string, made bool) {
 // keyPrefix precedes the number of a key.
 const keyPrefix = "kubeone-"
 
+// FirstKey is the name of the first key of a cluster.
 const FirstKey = keyPrefix + "1"
 
 func keyName(n int) string { return fmt.Sprintf("%s%d", keyPrefix, n) }

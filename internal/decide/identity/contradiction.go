@@ -14,16 +14,18 @@ import (
 type Kind string
 
 const (
-	// SameID: two machines carry one ID, as copies of one disk do.
+	// SameID means that two machines carry one ID, as copies of one disk do.
 	SameID Kind = "SameID"
-	// OtherID: the manifest gives a host one ID, and the machine at its address carries another one from a manifest.
+	// OtherID means that the manifest gives a host one ID, and the machine at its address carries another one, also from a
+	// manifest.
 	OtherID Kind = "OtherID"
-	// Displaced: the machine at a host's address is another host, and the machine at that host's address does not say
+	// Displaced means that the machine at a host's address is another host, and the machine at that host's address does
+	// not say
 	// who it is.
 	Displaced Kind = "Displaced"
-	// OtherHostname: the manifest gives a member another hostname than its Node's.
+	// OtherHostname means that the manifest gives a member another hostname than its Node's.
 	OtherHostname Kind = "OtherHostname"
-	// OtherRole: the manifest gives a member another role than the one it joined with.
+	// OtherRole means that the manifest gives a member another role than the one it joined with.
 	OtherRole Kind = "OtherRole"
 )
 

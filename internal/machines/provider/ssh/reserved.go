@@ -32,7 +32,7 @@ func CheckReserved(c desired.Cluster, r record.Record, h *kubeone.Host) error {
 		{"name", h.Name}, {"address", h.Spec.Address}, {"privateAddress", h.Spec.PrivateAddress},
 	} {
 		if holder := names.Holder("", field.name); field.name != "" && holder != "" {
-			return fmt.Errorf("Host %s: its %s %s is %s", h.Name, field.what, field.name, holder)
+			return fmt.Errorf("the %[2]s %[3]s of Host %[1]s is %[4]s", h.Name, field.what, field.name, holder)
 		}
 	}
 	return nil
