@@ -17,10 +17,10 @@ func TestARecordThatCannotBeReadIsWrittenAgain(t *testing.T) {
 	in.Is.API.Record.Unreadable = map[string]string{observed.RecordNodes: "it is an x", observed.RecordHistory: "too"}
 	p, _ := Build(Input{Decide: in})
 	if len(p.Steps) != 1 || p.Steps[0].Intent.Kind != step.SaveRecord || p.Again != "" ||
-		!strings.Contains(p.Steps[0].Reason, "cannot be read") {
+		!strings.Contains(p.Steps[0].Reason, "partly unreadable") {
 		t.Errorf("%s", planText(p))
 	}
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "the key nodes of the ConfigMap") {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "the key nodes in the ConfigMap") {
 		t.Errorf("notes: %q", notes)
 	}
 }

@@ -181,7 +181,7 @@ func TestRecoveriesNameEditsThatAreNotTakenAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const says = "edits of static pods of %s are not carried over, but kept there in " +
+	const says = "edits to static pods on %s are not carried over; they are kept there in " +
 		"/var/lib/kubeone-old: %s"
 	for _, want := range []string{
 		fmt.Sprintf(says, "cp-1", etcd),
@@ -323,7 +323,7 @@ func TestWorkersThatCouldNotBeAskedAreNamed(t *testing.T) {
 	t.Parallel()
 	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
 	o := destroyed(survivingHost(), "192.0.0.2", "192.0.0.3")
-	const unasked = "w-1 could not be asked for data of etcd"
+	const unasked = "w-1 could not be checked for etcd data"
 	for reach, want := range map[observed.Reach]bool{
 		observed.Reached: false, observed.Unreachable: true, observed.Denied: true,
 	} {
@@ -438,10 +438,10 @@ func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 		"the one that does not run has more": {said(stopped(900), runs(800)), "restore/cp-4", ""},
 		"as much, and maybe more":            {said(stopped(800), runs(800)), "restore/cp-4", ""},
 		"a little less on its disk, maybe not so": {said(stopped(700), runs(800)), "",
-			"maybe a little more"},
+			"or slightly more"},
 		"much less": {said(stopped(700), runs(20_000)), "restore/cp-5", ""},
 		"neither runs, and they are close": {said(stopped(700), stopped(800)), "",
-			"revision 700 on its disk"},
+			"revision 700 on disk"},
 		"neither runs, and one is far ahead": {said(stopped(700), stopped(20_000)), "restore/cp-5", ""},
 		"one is damaged": {func(in decide.Input, _ *RecoverOptions) {
 			changeHost(in, "cp-4", func(h *observed.Host) { h.EtcdLost = "no wal" })
@@ -455,7 +455,7 @@ func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 		p, err := Recover(in, o)
 		if c.on == "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) ||
-				!strings.Contains(err.Error(), "choose one with --host") {
+				!strings.Contains(err.Error(), "choose a host with --host") {
 				t.Errorf("%s: error %v", name, err)
 			}
 			continue
@@ -525,7 +525,7 @@ func TestNothingIsRecoveredBesideAClusterThatOthersServe(t *testing.T) {
 			}
 		})
 		_, err := Recover(in, o)
-		if refused := err != nil && strings.Contains(err.Error(), "a second cluster beside one that works"); refused !=
+		if refused := err != nil && strings.Contains(err.Error(), "a second cluster next to a working one"); refused !=
 			c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -591,7 +591,7 @@ func TestMembersInABackupAreAccountedFor(t *testing.T) {
 	if _, dropped := p.Step("delete-node/old-2"); err != nil || !dropped {
 		t.Errorf("confirmed: %v, the Node goes: %t", err, dropped)
 	}
-	const unknown = "etcd's former members are not known"
+	const unknown = "the former etcd members are not known"
 	if notes := strings.Join(p.Notes, "\n"); strings.Contains(notes, unknown) {
 		t.Errorf("the backup says it: %s", notes)
 	}

@@ -204,7 +204,8 @@ func TestManyHostsAreNotAllNamed(t *testing.T) {
 		}
 	})
 	_, err := Reset(in, ResetOptions{})
-	if err == nil || !strings.Contains(err.Error(), "Machines (102)") || !strings.Contains(err.Error(), "and 82 more") {
+	if err == nil || !strings.Contains(err.Error(), "Machine hosts (102)") ||
+		!strings.Contains(err.Error(), "and 82 more") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -222,7 +223,7 @@ func TestAMachinesHostInTheManifestIsLeftWithTheOthers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	p, err := Reset(in, ResetOptions{AbandonMachines: true})
-	const stays = "w-1 belongs to Machine kube-system/pool-a-1 and stays as it is"
+	const stays = "w-1 belongs to Machine kube-system/pool-a-1; the host and everything on it stay as they are"
 	if _, planned := p.Step("reset/w-1"); err != nil || planned ||
 		!strings.Contains(strings.Join(p.Notes, "\n"), stays) {
 		t.Errorf("%v\n%s", err, planText(p))

@@ -187,7 +187,7 @@ func TestNamesOfAuthorities(t *testing.T) {
 	if got, err := RotationGoals(nil, in); err != nil || !slices.Equal(got, observed.Authorities()) {
 		t.Errorf("where the rotation of the cluster's has begun: %v, %v", got, err)
 	}
-	const says = `"ca" is no authority whose key can be rotated; those are cluster, etcd, front-proxy, service-account`
+	const says = `the key of authority "ca" cannot be rotated; choose from cluster, etcd, front-proxy, service-account`
 	if _, err := RotationGoals([]string{"ca"}, in); fmt.Sprint(err) != says {
 		t.Error(err)
 	}
@@ -275,7 +275,7 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 		t.Errorf("%q %s", p.Again, diff)
 	}
 	if s, _ := p.Step("rotate-use/cp-1"); !slices.Equal(s.Needs, []string{"pods-trust-ca"}) ||
-		!strings.Contains(strings.Join(s.Changes, "\n"), "reject the API server from then on") {
+		!strings.Contains(strings.Join(s.Changes, "\n"), "reject the API server") {
 		t.Errorf("it signs after %v, which changes %q", s.Needs, s.Changes)
 	}
 
@@ -305,7 +305,7 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	if s, _ := p.Step("regenerate/w-2"); !slices.Contains(s.Needs, "regenerate/w-1") {
 		t.Errorf("all workers' kubelets are without certificates at the same time: %v", s.Needs)
 	}
-	if s, _ := p.Step("rotate-forget/cp-1"); !strings.Contains(strings.Join(s.Changes, "\n"), "refused from then on") {
+	if s, _ := p.Step("rotate-forget/cp-1"); !strings.Contains(strings.Join(s.Changes, "\n"), "are refused") {
 		t.Errorf("nobody is told of kubeconfigs: %q", s.Changes)
 	}
 }

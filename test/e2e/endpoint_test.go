@@ -52,7 +52,7 @@ func endpointMoves(s *scenario) {
 	old, address := s.Lab.Endpoint, s.addAddress(secondAddress)
 	worker := s.Lab.Host("worker-2")
 	s.runCommand(4, []string{"apply", "-y", "--host", "worker-1", "-m", s.writeVariant(address)},
-		"it concerns every host",
+		"an endpoint change affects every host",
 		"except for: apiEndpoint (the cluster still has "+old+":6443)")
 	s.endpointAt("cp-2")
 	s.runCommand(15, []string{"plan"}, "one of several control-plane hosts")

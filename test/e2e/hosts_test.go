@@ -59,7 +59,7 @@ func otherKubernetes(s *scenario) {
 }
 
 func hadIsMovedAside(s *scenario) {
-	s.runCommand(2, []string{"plan"}, "moves aside, until a reset, other CNI configuration",
+	s.runCommand(2, []string{"plan"}, "moves other CNI configuration",
 		"10-containerd-net.conflist")
 	installPlain(s)
 	s.nothingToDo()

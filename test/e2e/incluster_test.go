@@ -333,7 +333,7 @@ func (p *pool) upgradedWithMachines() {
 	began := time.Now()
 	p.runCommand(0, []string{"apply", "-y", "--upgrade-machine-deployments", "--bundle", p.Bundle, "--bundle", older},
 		"Done.",
-		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines are")
+		"upgrade MachineDeployment kube-system/lab to "+newest, "waits for the kubelets of these Machines")
 	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
 	over()
 	n := rolled()

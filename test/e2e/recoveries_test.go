@@ -76,7 +76,7 @@ func servedElsewhere(s *scenario) {
 	for _, args := range [][]string{
 		{"etcd", "restore", file, "-y"}, {"recover", "--from", file, "-y", "--host", "cp-1"},
 	} {
-		s.runCommand(15, args, "a second cluster beside one that works")
+		s.runCommand(15, args, "a second cluster next to a working one")
 	}
 	s.checkEqual("what runs on the others since when", before, s.readStarted(others))
 	s.must(s.WriteManifest())

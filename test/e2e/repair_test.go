@@ -125,7 +125,7 @@ func etcdDataDestroyed(s *scenario) {
 	})
 	s.breakHost(host, "! pidof etcd && [ ! -e /var/lib/etcd/member ]")
 	s.runCommand(3, []string{"status"}, host.Hostname, "etcd")
-	s.runCommand(2, []string{"plan"}, "move etcd's remains aside", "snapshot of etcd",
+	s.runCommand(2, []string{"plan"}, "move the remaining etcd data aside", "snapshot of etcd",
 		"remove dead member "+host.Hostname,
 		"join: etcd member")
 	s.repairCluster("data")

@@ -57,8 +57,8 @@ func TestNoTokenGivesTheIdentityOfAnotherHostsNode(t *testing.T) {
 		address, owner, reason string
 	}{
 		"its own":         {address: "10.0.0.1"},
-		"another host's":  {"10.0.0.9", "", "the Node cp-1 has other addresses than the host: 10.0.0.9"},
-		"that of Machine": {"10.0.0.1", "uid-7", "the Node cp-1 is that of Machine uid-7"},
+		"another host's":  {"10.0.0.9", "", "the addresses of the Node cp-1 differ from those of the host: 10.0.0.9"},
+		"that of Machine": {"10.0.0.1", "uid-7", "the Node cp-1 belongs to Machine uid-7"},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{}}}
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.address}}

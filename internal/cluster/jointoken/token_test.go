@@ -100,7 +100,7 @@ func TestNoTokenIsMadeForTheNodeOfAnother(t *testing.T) {
 		"its own Node":     {nodename.Claim{Node: "worker-1", Names: []string{"10.0.0.1"}}, ""},
 		"by the manifest":  {nodename.Claim{Node: "worker-1", Known: true}, ""},
 		"no Node yet":      {nodename.Claim{Node: "worker-2", Names: []string{"10.0.0.2"}}, ""},
-		"another's Node":   {nodename.Claim{Node: "worker-1", Names: []string{"10.0.0.2"}}, "other addresses"},
+		"another's Node":   {nodename.Claim{Node: "worker-1", Names: []string{"10.0.0.2"}}, "addresses of the Node"},
 		"the API's name":   {nodename.Claim{Node: "api", Holder: "the API endpoint"}, "the API endpoint"},
 		"without any name": {nodename.Claim{}, "no name"},
 	} {

@@ -48,7 +48,7 @@ func TestNamesHeldByOthers(t *testing.T) {
 		"kubernetes": "the name of a Service", "kubernetes.default": "the name of a Service",
 		"kubernetes.default.svc": "the name of a Service", "x.cluster.local": "the name of a Service",
 		"cluster.local": "the name of a Service", "svc": "the name of a Service",
-		"cp-1": "that of cp in the manifest", "10.0.0.3": "that of b in the manifest", "worker-b": "the Node of b",
+		"cp-1": "the name of cp in the manifest", "10.0.0.3": "the name of b in the manifest", "worker-b": "the Node of b",
 		"pool-1": "the Host pool-1", "pool-2": "the Host pool-2", "10.0.1.1": "the Host pool-1",
 		"machine-node": "the Node of Machine kube-system/m",
 	} {
