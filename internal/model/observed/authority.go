@@ -3,7 +3,7 @@ package observed
 // The authorities whose keys can be rotated, under the names that users see.
 const (
 	ClusterCA       = "cluster"         // signs what API servers, kubelets and administrators present
-	EtcdCA          = "etcd"            // signs what etcd's members and clients present to each other
+	EtcdCA          = "etcd"            // signs what the etcd members and clients present to each other
 	FrontProxyCA    = "front-proxy"     // signs what the API server presents to API servers that extend it
 	ServiceAccounts = "service-account" // the key pair that signs the tokens of service accounts
 )
