@@ -24,7 +24,7 @@ func runs() []record.Run {
 		ID: "20260810T030500Z-0001ff", Who: "bob", From: "desk.example.com", Routes: []string{"upgrade"},
 		Started: began(5), Finished: began(9),
 		PlanDigest: "0b4e", Result: record.Failed,
-		Error: "worker-1: cordon and drain: 1 pods did not leave: shop/web-0 (its disruption budget " +
+		Error: "worker-1: cordon and drain: 1 pods were not evicted: shop/web-0 (its disruption budget " +
 			"allows no disruption)",
 		Planned: 5,
 		Steps: []record.Step{
