@@ -78,7 +78,7 @@ func TestAManifestThatTheRecordCannotHoldIsRefused(t *testing.T) {
 		if errors.As(err, &config) != refused || (err != nil) != refused {
 			t.Errorf("a manifest of %d KiB: %v", size>>10, err)
 		}
-		if refused && !strings.Contains(err.Error(), "the manifest has 990 KiB") {
+		if refused && !strings.Contains(err.Error(), "the manifest (990 KiB)") {
 			t.Errorf("it does not say how much there is: %v", err)
 		}
 	}

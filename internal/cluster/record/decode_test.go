@@ -132,7 +132,7 @@ func TestNoAddonIsNotedBesideThoseThatCannotBeRead(t *testing.T) {
 		r.Addons["coredns"] = "d2"
 		return nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "the key "+observed.RecordAddons+" of ConfigMap") {
+	if err == nil || !strings.Contains(err.Error(), "the key "+observed.RecordAddons+" in ConfigMap") {
 		t.Errorf("got %v", err)
 	}
 	found, err := api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), Name, metav1.GetOptions{})

@@ -26,7 +26,7 @@ func TestALeaderIsOneThatRenewsItsLease(t *testing.T) {
 		c, api := faked(t, lead("kube-controller-manager", "cp-1_a", dead))
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		if err := c.WaitLeading(ctx); err == nil || !strings.Contains(err.Error(), "cp-1_a does not renew its lease") {
+		if err := c.WaitLeading(ctx); err == nil || !strings.Contains(err.Error(), "cp-1_a does not renew the Lease") {
 			t.Errorf("a holder that is dead: %v", err)
 		}
 		done := make(chan error, 1)

@@ -62,7 +62,7 @@ func TestWhenARolloutIsDone(t *testing.T) {
 				DesiredNumberScheduled: 4,
 				UpdatedNumberScheduled: 4,
 				NumberAvailable:        4,
-			}), false, "not seen",
+			}), false, "has not observed the change",
 		},
 		"DaemonSet old pods": {
 			daemonSet(appsv1.DaemonSetStatus{
@@ -102,7 +102,7 @@ func TestWhenARolloutIsDone(t *testing.T) {
 				Replicas:           2,
 				UpdatedReplicas:    2,
 				AvailableReplicas:  2,
-			}, deploymentDone), false, "not seen",
+			}, deploymentDone), false, "has not observed the change",
 		},
 		"Deployment available": {
 			deployment(appsv1.DeploymentStatus{ObservedGeneration: 3, Conditions: available("True")},
@@ -113,7 +113,7 @@ func TestWhenARolloutIsDone(t *testing.T) {
 				deploymentAvailable), false, "Minimum",
 		},
 		"Deployment new": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 3}, deploymentAvailable), false,
-			"no condition"},
+			"the condition Available is missing"},
 	} {
 		done, state, err := c.check()
 		if err != nil || done != c.done || !strings.Contains(state, c.state) {

@@ -259,7 +259,7 @@ func TestNoTwoHostsHaveOneAddress(t *testing.T) {
 	})
 	m := newMachine(t, operator.Public(), a.Key.PublicKey()).as("worker-7")
 	m.PrivateAddress = "2001:db8:0::6"
-	if _, err := a.Inspect(t.Context(), m); err == nil || !strings.Contains(err.Error(), "of the Host worker-6") {
+	if _, err := a.Inspect(t.Context(), m); err == nil || !strings.Contains(err.Error(), "as Host worker-6") {
 		t.Errorf("it would pose as another Host: %v", err)
 	}
 	m.PrivateAddress = "192.0.2.7"
@@ -268,7 +268,7 @@ func TestNoTwoHostsHaveOneAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"worker-7": "have the same hostname",
-		"worker-8": "of the Host worker-7"} {
+		"worker-8": "as Host worker-7"} {
 		other := newMachine(t, operator.Public(), a.Key.PublicKey()).as(name)
 		if _, err := a.Inspect(t.Context(), other, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s beside worker-7, at the same time: %v, want %q", name, err, want)
@@ -340,10 +340,10 @@ func TestNoHostWithoutALogin(t *testing.T) {
 	}
 	free := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
 	for name, is := range map[string]observed.Host{
-		"of the cluster prod":        {Marker: &observed.Marker{Cluster: "prod"}},
-		"belongs to Machine ns/m of": {Marker: &observed.Marker{Cluster: "prod", Machine: "ns/m"}},
-		"is not kubeone's; a host":   {KubeletConf: observed.Yes},
-		"must be empty":              {EtcdData: observed.Yes},
+		"of the cluster prod":         {Marker: &observed.Marker{Cluster: "prod"}},
+		"belongs to Machine ns/m in":  {Marker: &observed.Marker{Cluster: "prod", Machine: "ns/m"}},
+		"that kubeone did not create": {KubeletConf: observed.Yes},
+		"must be empty":               {EtcdData: observed.Yes},
 	} {
 		if err := checkUnoccupied(free, is); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -386,14 +386,14 @@ func TestRemovingAHostThatIsUsedOrSilent(t *testing.T) {
 		of("left", "127.0.0.3", &kubeone.HostClaim{Namespace: "ns", Name: "gone", UID: "v"}),
 		of("silent", "127.0.0.1", nil))
 	_, err = a.Remove(t.Context(), "left", false)
-	if err == nil || !strings.Contains(err.Error(), "--force removes it") {
+	if err == nil || !strings.Contains(err.Error(), "remove it with --force") {
 		t.Errorf("of a Machine that is gone: %v", err)
 	}
 	if _, err := a.Remove(t.Context(), "left", true); err != nil {
 		t.Errorf("of a Machine that is gone, by force: %v", err)
 	}
 	if _, err := a.Remove(t.Context(), "used", true); err == nil ||
-		!strings.Contains(err.Error(), "kubectl -n ns delete machine m returns it") {
+		!strings.Contains(err.Error(), "to return it, run kubectl -n ns delete machine m") {
 		t.Errorf("used: %v", err)
 	}
 	exists := func() bool {

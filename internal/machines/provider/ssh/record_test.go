@@ -23,7 +23,7 @@ func TestNoHostIsWorkedOnByARecordThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 			continue
 		}
-		if waits && (waiting.Reason != "RecordUnreadable" || !strings.Contains(waiting.Message, "the key "+key+" of")) {
+		if waits && (waiting.Reason != "RecordUnreadable" || !strings.Contains(waiting.Message, "the key "+key+" in")) {
 			t.Errorf("%s: %s: %s", key, waiting.Reason, waiting.Message)
 		}
 	}

@@ -71,7 +71,7 @@ func TestConfigIsReadStrictly(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := (&Provider{}).Validate(created)
-		if err == nil || !strings.HasPrefix(err.Error(), field+": existing hosts cannot") {
+		if err == nil || !strings.HasPrefix(err.Error(), field+": this field does not apply to existing hosts") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
