@@ -54,7 +54,7 @@ func nameAlone(s *scenario) {
 	wrong, err := s.Variant("name-alone", editFields(byName(true)))
 	s.must(err)
 	s.runCommand(15, []string{"apply", "-y", "-m", wrong}, "name-alone.yaml:", `"cp-1.lab.example.com" is a DNS name`,
-		"write the host's IP address into privateAddress")
+		"set privateAddress to the IP address of the host")
 	s.checkUnchanged(before, s.snapshotAll())
 }
 

@@ -128,7 +128,7 @@ func TestControllerProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.List(t.Context(), objects); err == nil || !strings.Contains(err.Error(), "no pool of hosts") {
+	if _, err := pool.List(t.Context(), objects); err == nil || !strings.Contains(err.Error(), "no host pool") {
 		t.Errorf("before there is a pool: %v", err)
 	}
 	writeRecord(t, c)
