@@ -41,8 +41,7 @@ type MachineDeploymentList struct {
 
 // MachineDeploymentSpec is the desired state of a MachineDeployment.
 //
-// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: create
-// another object"
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: create another object"
 type MachineDeploymentSpec struct {
 	// Replicas is the number of Machines.
 	// +optional
@@ -100,23 +99,20 @@ type MachineDeploymentStrategy struct {
 
 // MachineRollingUpdateDeployment has the limits of a rolling update.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.maxSurge) && has(self.maxUnavailable) && [self.maxSurge,
-// self.maxUnavailable].all(x, x == 0 || x == '0%'))",message="maxSurge and maxUnavailable must not both be 0"
+// +kubebuilder:validation:XValidation:rule="!(has(self.maxSurge) && has(self.maxUnavailable) && [self.maxSurge, self.maxUnavailable].all(x, x == 0 || x == '0%'))",message="maxSurge and maxUnavailable must not both be 0"
 type MachineRollingUpdateDeployment struct {
 	// MaxUnavailable is the maximum number, or percentage of replicas, of Machines that the rollout makes unavailable.
 	// Percentages are rounded down.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 :
-	// self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 25%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 25%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// MaxSurge is the maximum number, or percentage of replicas, of additional Machines. Percentages are rounded up.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 :
-	// self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 25%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 25%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 

@@ -39,8 +39,7 @@ type MachineSetList struct {
 
 // MachineSetSpec is the desired state of a MachineSet.
 //
-// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: create
-// another object"
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: create another object"
 type MachineSetSpec struct {
 	// Replicas is the number of Machines. A MachineDeployment sets it for the sets that it owns.
 	// +optional
@@ -93,12 +92,13 @@ type MachineHealthCheck struct {
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
 	NotReadyTimeoutSeconds *int32 `json:"notReadyTimeoutSeconds,omitempty"`
-	// MaxUnhealthy is the maximum number, or percentage of replicas, of unhealthy Machines that are replaced. If more
-	// are unhealthy, the cause is likely elsewhere, and none is deleted. A Machine counts as soon as its ready Node
-	// becomes unready. Percentages are rounded down, but one Machine is always replaced. +optional
-	// +kubebuilder:default="40%" +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 :
-	// self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 40%"
+	// MaxUnhealthy is the maximum number, or percentage of replicas, of unhealthy Machines that are replaced. If more are
+	// unhealthy, the cause is likely elsewhere, and none is deleted. A Machine counts as soon as its ready Node becomes
+	// unready. Percentages are rounded down, but one Machine is always replaced.
+	// +optional
+	// +kubebuilder:default="40%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 40%"
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 }
 
