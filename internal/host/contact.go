@@ -25,7 +25,7 @@ const (
 // AcceptFlag NAME=SHA256:... only that key.
 const AcceptFlag = "--accept-host-key"
 
-// AcceptShown, as the value of Target.Accept, accepts any key of the machine. It has an effect only under PolicyProbe,
+// AcceptShown accepts any key of the machine, as the value of Target.Accept. It has an effect only under PolicyProbe,
 // where an operator sees and approves the key.
 const AcceptShown = "shown"
 

@@ -232,7 +232,8 @@ func TestEveryKindOfStepIsDescribed(t *testing.T) { //nolint:paralleltest // it 
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "\n`go test ./internal/view -update` writes this list from the table in `internal/plan/step`. Parameters are\n" +
+	want := "\n`go test ./internal/view -update` writes this list from the table in " +
+		"`internal/plan/step`. Parameters are\n" +
 		"in brackets.\n" + kindsList()
 	below := section(t, string(text), "Kinds")
 	if golden.Update() {

@@ -22,7 +22,7 @@ import (
 // MaxTTL is the maximum lifetime of a join token.
 const MaxTTL = 15 * time.Minute
 
-// Author, followed by the run ID, is the description of the join tokens of a run.
+// Author and the run ID are the description of the join tokens of a run.
 const Author = "kubeone: join token of run "
 
 // Issuer creates and revokes tokens in a cluster.
