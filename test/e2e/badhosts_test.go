@@ -38,7 +38,7 @@ func hostFaults() []fault {
 			"a command missing that no package manager brings", "worker-1",
 			coverFile("/etc/os-release", "ID=flatcar") + " && mv /usr/sbin/iptables /root/iptables",
 			"mv /root/iptables /usr/sbin/iptables; " + uncoverFile("/etc/os-release"), 10,
-			[]string{`no package manager of "flatcar" to install them: iptables`},
+			[]string{`no package manager for "flatcar" to install them: iptables`},
 		},
 		{"kernel too old", "cp-2", standIn("uname", "echo 3.10.0-1160 x86_64"), "rm /usr/local/sbin/uname", 10,
 			[]string{`kernel "3.10.0-1160"`}},

@@ -47,7 +47,7 @@ func (s *scenario) listMistakes() []mistake {
 		{"bundle of another version", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yesFlag(),
 			15,
 			[]string{"1.35.4", s.Lab.KubernetesVersion}},
-		{"nobody to ask", nil, nil, 15, []string{"no terminal", "--auto-approve"}},
+		{"nobody to ask", nil, nil, 15, []string{"without a terminal", "--auto-approve"}},
 	}
 }
 

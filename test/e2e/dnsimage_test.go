@@ -29,7 +29,7 @@ func dnsElsewhere(s *scenario) {
 	first := s.dnsImage()
 	tag := first[strings.LastIndex(first, ":"):]
 	s.must(s.WriteManifest(editFields(dnsFrom("registry.example.com/dns:v1"))))
-	s.runCommand(15, []string{"plan"}, "features.coreDNS.imageRepository: has a tag")
+	s.runCommand(15, []string{"plan"}, "features.coreDNS.imageRepository: contains a tag")
 	s.must(s.WriteManifest(editFields(dnsFrom("registry.example.com/dns"))))
 	s.checkEqual("hosts that get the image", hostnamesOf(s.Members()), s.fetchingHosts())
 	s.dnsRuns("registry.example.com/dns/coredns" + tag)

@@ -180,7 +180,7 @@ func (s *scenario) readyThroughout() (end func()) {
 func formerAddressDropped(s *scenario) {
 	old := s.Lab.Endpoint
 	s.pauseDuring(func() {
-		s.runCommand(15, []string{"plan", "--drop-old-names"}, "keep their former names because of worker-1")
+		s.runCommand(15, []string{"plan", "--drop-old-names"}, "keep their old names because of worker-1")
 	}, s.Lab.Host("worker-1"))
 	s.eventually("worker-1 is back", time.Minute, s.planIsEmpty)
 	s.runCommand(2, []string{"plan", "--drop-old-names"}, "remove "+old+" from the API server certificate")

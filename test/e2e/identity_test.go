@@ -106,8 +106,8 @@ func checkIdentities(s *scenario) {
 			continue
 		}
 		// The record is of a manifest with other addresses; no host changes.
-		s.runCommand(2, []string{"plan", "-m", manifest}, "worker-1: the manifest has it at",
-			"worker-2: the manifest has it at", "save manifest and record",
+		s.runCommand(2, []string{"plan", "-m", manifest}, "worker-1: the manifest lists it at",
+			"worker-2: the manifest lists it at", "save manifest and record",
 			"Plan: 1 step: 0 to create, 1 to change, 0 to remove.")
 		if name == "swapped" {
 			s.removesOnly("worker-1", manifest)

@@ -77,7 +77,7 @@ func (s *scenario) keepBeating() (end func()) {
 func resetCluster(s *scenario) {
 	s.runCommand(2, []string{"reset", "--dry-run"},
 		"asked for; etcd data, snapshots and the PKI stay until kubeone reset --purge")
-	s.runCommand(15, []string{"reset"}, "no terminal")
+	s.runCommand(15, []string{"reset"}, "without a terminal")
 	s.runCommand(0, []string{"reset", "-y"}, "Done. The hosts are bare.")
 	kept, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
 		"ls -d /var/lib/kubeone-old/*/* /var/lib/etcd/kubeone-reset-*/* 2>/dev/null | grep -e etcd -e member")

@@ -96,7 +96,7 @@ func (p *pool) fillPool() {
 	list := []string{"host", "list", "--kubeconfig", conf}
 	p.runCommand(15, list, "has no host pool: add a host with kubeone host add")
 	p.runCommand(15, slices.Concat(add, []string{"ops@" + p.Lab.ControlPlanes()[0].Address}),
-		"is a host of the cluster machines")
+		"is in the manifest of the cluster machines")
 	p.runCommand(14, slices.Concat(add, []string{"ops@" + p.poolHosts()[0].Address + ":1"}), "connection refused")
 	p.runCommand(13, slices.Concat(add, []string{"nobody@" + p.poolHosts()[0].Address}), "nobody")
 	for i, h := range p.poolHosts() {
@@ -748,7 +748,7 @@ func (p *pool) endCluster() {
 
 	p.must(p.running[0].Stop())
 	p.running = nil
-	p.runCommand(15, []string{"reset", "-y"}, "kubeone controller, which does that, was not heard of",
+	p.runCommand(15, []string{"reset", "-y"}, "kubeone controller has not been active",
 		hosts[0].Hostname)
 	p.runCommand(2, []string{"reset", "--abandon-machines", "--dry-run"}, "stay as they are", hosts[2].Hostname)
 	p.awaitReady(3, newest, time.Minute)

@@ -98,7 +98,7 @@ func pausedHost(s *scenario) {
 		s.pauseDuring(func() {
 			r := s.runCommand(2, []string{"plan"}, host.Hostname, "no answer to the handshake",
 				"does not answer: power, network, SSH")
-			if r.Took > 10*time.Second && !strings.Contains(r.Text(), "may only be late") { // another one was late
+			if r.Took > 10*time.Second && !strings.Contains(r.Text(), "not in the desired state yet") { // another one was late
 				s.Errorf("plan took %s", r.Took)
 			}
 			s.runCommand(3, []string{"status"}, host.Hostname)
