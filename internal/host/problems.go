@@ -16,6 +16,7 @@ type HostKeyChangedError struct {
 	Offered  string     // fingerprint of the key shown, "SHA256:..."
 	Revoked  bool       // the offered key is revoked
 	AcceptAs string     // the name of the machine for AcceptFlag; "" if the flag does not help
+	Pinned   string     // the offered key in base64 if the manifest pins the known ones, else ""
 }
 
 func (e *HostKeyChangedError) Error() string {
@@ -42,7 +43,10 @@ func (e *HostKeyChangedError) Hint() string {
 		return "do not connect; ask the administrator who revoked it"
 	}
 	advice := "correct the old key (" + e.knownWhere() + ")"
-	if e.AcceptAs != "" {
+	switch {
+	case e.Pinned != "":
+		advice = "set the pinned key (sshHostPublicKey or bastionHostPublicKey) in the manifest to " + e.Pinned
+	case e.AcceptAs != "":
 		advice = "accept it with " + AcceptFlag + " " + e.AcceptAs + "=" + e.Offered
 	}
 	return "compare the offered fingerprint with the one on the machine's console; if the machine was reinstalled, " +

@@ -3,6 +3,7 @@
 package hostkey
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"sync"
@@ -87,7 +88,7 @@ func (h *Verifier) verifyKey(p Peer, key ssh.PublicKey) (recorded *host.FirstCon
 		return nil, e
 	}
 	if len(p.Pinned) > 0 {
-		return nil, findKey(p, key, pinnedKeys(p.Pinned))
+		return nil, findPinnedKey(p, key)
 	}
 	if m := h.met[p.Address]; m != nil {
 		return nil, findKey(p, key, []*knownKey{{key: m.contact.Key, where: "this run"}})
@@ -111,6 +112,17 @@ func pinnedKeys(keys []ssh.PublicKey) []*knownKey {
 		out = append(out, &knownKey{key: k, where: "the manifest"})
 	}
 	return out
+}
+
+// findPinnedKey returns nil if the manifest pins the key. AcceptFlag has no effect on pinned keys.
+func findPinnedKey(p Peer, key ssh.PublicKey) error {
+	pinned := pinnedKeys(p.Pinned)
+	if findKey(p, key, pinned) == nil {
+		return nil
+	}
+	e := mismatchError(p, key, pinned)
+	e.Pinned = base64.StdEncoding.EncodeToString(pubkey.Plain(key).Marshal())
+	return e
 }
 
 // findKey returns nil if the key is one of the known ones, and a *host.HostKeyChangedError otherwise.

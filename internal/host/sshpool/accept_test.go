@@ -2,6 +2,7 @@ package sshpool_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
@@ -102,7 +103,8 @@ func TestAPinnedKeyIsNotReplaced(t *testing.T) {
 	target.Accept, target.AcceptAs = ssh.FingerprintSHA256(s.HostKey()), "cp-2"
 	_, err := newPool(t, sshpool.Options{KnownHosts: host.PolicyProbe}).Host(target).Run(testContext(t),
 		host.Cmd{Script: ":"})
-	if !errors.Is(err, host.ErrHostKeyChanged) || strings.Contains(err.Error(), host.AcceptFlag) {
+	if !errors.Is(err, host.ErrHostKeyChanged) || strings.Contains(err.Error(), host.AcceptFlag) ||
+		!strings.Contains(err.Error(), base64.StdEncoding.EncodeToString(s.HostKey().Marshal())) {
 		t.Errorf("got %v", err)
 	}
 }
