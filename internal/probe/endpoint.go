@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +53,7 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 		return err
 	})
 	if err != nil {
-		return observed.No, oneLine(err)
+		return observed.No, oneLine(errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))) // of both attempts
 	}
 	return observed.Yes, ""
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ type ailment struct{ says, begin, end string }
 func checkOthersWork(a ailment) func(*scenario) {
 	return func(s *scenario) {
 		ill, other := s.Lab.Host("worker-2"), s.Lab.Host("worker-1")
-		running := s.readStarted([]*fleet.Host{ill})
+		running := s.readStarted([]*fleet.Host{ill})[ill.Hostname]
 		s.breakHost(ill, a.begin)
 		ended := false
 		defer func() { // also when the part ends early
@@ -73,7 +74,12 @@ func checkOthersWork(a ailment) func(*scenario) {
 		s.checkObjectCount("kept", 20)
 		s.awaitHealthy()
 
-		s.checkEqual("what runs on "+ill.Hostname+" since when", running, s.readStarted([]*fleet.Host{ill}))
+		now := s.readStarted([]*fleet.Host{ill})[ill.Hostname]
+		for line := range strings.Lines(running) { // pods of the removed worker may have come in addition
+			if !strings.Contains(now, strings.TrimSpace(line)) {
+				s.Errorf("on %s, %q no longer runs:\n%s", ill.Hostname, line, now)
+			}
+		}
 		ended = true
 		s.breakHost(ill, a.end)
 		s.eventually("nothing to do", time.Minute, s.planIsEmpty)

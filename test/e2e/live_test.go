@@ -46,7 +46,7 @@ func liveObjects(s *scenario) {
 		return err
 	})
 	s.runCommand(3, []string{"status"}, append(says, "flannel is not running on", "kube-proxy is not running on",
-		"cluster DNS does not run")...)
+		"cluster DNS is not running on any Node")...)
 	s.runCommand(2, []string{"plan"}, says...)
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.nothingToDo()
@@ -73,7 +73,7 @@ func (s *scenario) endpointSilent() {
 	s.breakHost(balancer, "systemctl start haproxy") // workers' kubelets report through it
 	s.awaitHealthy()
 	s.breakHost(balancer, "systemctl stop haproxy")
-	s.runCommand(0, []string{"plan"}, "No changes", "no API server answers at "+s.Lab.Endpoint+":6443")
+	s.runCommand(0, []string{"plan"}, "No changes", "no API server answers at the API endpoint "+s.Lab.Endpoint+":6443")
 	s.breakHost(balancer, "systemctl start haproxy")
 	s.runCommand(0, []string{"status"})
 }
