@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// applyFlags holds the flags of apply, install and upgrade.
+// applyFlags holds the flags of commands that carry out a plan.
 type applyFlags struct {
 	clusterFlags
 	approve, dryRun, forceUnlock bool
@@ -29,7 +29,7 @@ type applyFlags struct {
 type variant struct {
 	use, short string
 	aliases    []string
-	routes     []fsm.Route // the only routes it follows; nil means all
+	routes     []fsm.Route // the routes that the command accepts; nil means all
 	about      string
 	example    string
 }
@@ -122,11 +122,12 @@ func (f *applyFlags) runUntilStable(stdio IO, run func() error) error {
 			return err
 		}
 		_, _ = fmt.Fprintln(stdio.Err, "The cluster changed after it was inspected; planning again.")
-		f.forceUnlock = false // a lock of a dead run is already taken over; any other lock belongs to a live run
+		// --force-unlock has already taken over the lock of a dead run. Any other lock belongs to a live run.
+		f.forceUnlock = false
 	}
 }
 
-// maxPlans limits the plans of one run with --auto-approve while the cluster keeps changing.
+// maxPlans is the maximum number of plans in one run with --auto-approve if the cluster keeps changing.
 const maxPlans = 3
 
 // proposeAndCarryOut shows a plan, asks for approval, and carries the plan out.
@@ -140,10 +141,10 @@ func (f *applyFlags) proposeAndCarryOut(ctx context.Context, stdio IO, w *worksp
 	if err != nil {
 		return err
 	}
-	if err := f.showPlan(stdio, p, f.proposalView(ctx, w, p, formatText)); err != nil {
+	if err := f.showPlan(stdio, p, f.newDisplayOptions(ctx, w, p, formatText)); err != nil {
 		return err
 	}
-	if f.onlyKeys(p) {
+	if f.onlyRecordsKeys(p) {
 		return f.recordKeys(stdio, w, p)
 	}
 	if done, err := f.nothingToDo(p); done {
@@ -162,8 +163,8 @@ func (f *applyFlags) proposeAndCarryOut(ctx context.Context, stdio IO, w *worksp
 	return f.verifyResult(stdio, after)
 }
 
-// onlyKeys reports whether the plan only records an SSH host key given with --accept-host-key.
-func (f *applyFlags) onlyKeys(p engine.Proposal) bool {
+// onlyRecordsKeys reports whether carrying out the plan would only record SSH host keys given with --accept-host-key.
+func (f *applyFlags) onlyRecordsKeys(p engine.Proposal) bool {
 	return len(f.acceptHostKeys) > 0 && len(p.Plan.FirstContacts) > 0 && p.Plan.Empty() && p.Refusal() == nil &&
 		p.Decision().Route != fsm.Error && !f.dryRun
 }
@@ -180,21 +181,22 @@ func (f *applyFlags) recordKeys(stdio IO, w *workspace.Workspace, p engine.Propo
 }
 
 // showPlan prints the plan to standard output, or to standard error if standard output carries the event stream.
-func (f *applyFlags) showPlan(stdio IO, p engine.Proposal, as shownAs) error {
+func (f *applyFlags) showPlan(stdio IO, p engine.Proposal, as displayOptions) error {
 	if f.output == "json" {
 		stdio.Out = stdio.Err
 	}
 	return showProposal(stdio, p, as)
 }
 
-// nothingToDo reports whether there is nothing to carry out, and the result of the command in that case.
+// nothingToDo reports whether there is nothing to carry out. If so, the error is the result of the command; nil means
+// success.
 func (f *applyFlags) nothingToDo(p engine.Proposal) (bool, error) {
 	if p.Decision().Route == fsm.Error {
-		return true, f.planStatus(p) // the problems have been shown
+		return true, f.planStatus(p) // showPlan has already printed the problems
 	}
 	var unresolved *engine.UnresolvedError
 	switch err := p.Refusal(); {
-	case errors.As(err, &unresolved) && f.dryRun: // like plan
+	case errors.As(err, &unresolved) && f.dryRun: // the plan command accepts this, too
 	case err != nil:
 		return true, err
 	}
@@ -210,25 +212,26 @@ func (f *applyFlags) nothingToDo(p engine.Proposal) (bool, error) {
 	return false, nil
 }
 
-// askApproval asks for approval of the plan. A saved plan that is still current needs none.
+// askApproval asks for approval of the plan and returns the answer. With --plan, it does not ask: it returns true if
+// the saved plan is still current, and an error if not.
 func (f *applyFlags) askApproval(stdio IO, p engine.Proposal) (bool, error) {
 	if f.plan != "" {
-		have, err := readSavedPlan(f.plan)
+		saved, err := readSavedPlan(f.plan)
 		if err != nil {
 			return false, err
 		}
-		if have.Digest() != p.Plan.Digest() {
+		if saved.Digest() != p.Plan.Digest() {
 			return false, &classError{view.ExitRuntime, fmt.Errorf("the plan saved in %s is out of date: the "+
 				"manifest, the hosts or this program have changed; save a new plan. Nothing was changed",
 				f.plan)}
 		}
 		return true, nil
 	}
-	return f.confirmAll(stdio, "Carry out this plan?")
+	return f.confirm(stdio, "Carry out this plan?")
 }
 
-// confirmAll asks the question unless --auto-approve is set.
-func (f *applyFlags) confirmAll(stdio IO, question string) (bool, error) {
+// confirm asks the question and returns the answer. With --auto-approve, it returns true without asking.
+func (f *applyFlags) confirm(stdio IO, question string) (bool, error) {
 	if f.approve {
 		return true, nil
 	}
@@ -239,7 +242,8 @@ func (f *applyFlags) confirmAll(stdio IO, question string) (bool, error) {
 	return yes, err
 }
 
-// verifyResult fails unless the cluster matches the manifest after the run.
+// verifyResult checks the proposal made after the run. If the cluster matches the manifest, it prints the result and
+// returns the exit status of the plan. Otherwise it shows the remaining plan and returns an error.
 func (f *applyFlags) verifyResult(stdio IO, after engine.Proposal) error {
 	if after.Matches() {
 		if err := f.reportEnd(stdio, "Done. "+view.Matched(after.Plan), nil); err != nil {
@@ -247,7 +251,7 @@ func (f *applyFlags) verifyResult(stdio IO, after engine.Proposal) error {
 		}
 		return f.planStatus(after)
 	}
-	if err := f.showPlan(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
+	if err := f.showPlan(stdio, after, displayOptions{format: formatText, verbose: f.verbose}); err != nil {
 		return err
 	}
 	if len(after.Plan.Operator) > 0 {
@@ -257,16 +261,17 @@ func (f *applyFlags) verifyResult(stdio IO, after engine.Proposal) error {
 		"all steps succeeded, but the cluster still differs from the manifest; see above, and run kubeone apply again")}
 }
 
-// withInterrupt handles Ctrl-C: the first one closes the channel, the second one cancels the context.
+// withInterrupt handles Ctrl-C and SIGTERM. The first signal closes the returned channel, the second one cancels the
+// returned context. The caller must call the returned function to release the handler.
 func withInterrupt(ctx context.Context, stdio IO) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := make(chan struct{})
 	signals := stdio.Interrupts
 	restore := func() {}
 	if signals == nil {
-		own := make(chan os.Signal, 2)
-		signal.Notify(own, os.Interrupt, syscall.SIGTERM)
-		signals, restore = own, func() { signal.Stop(own) }
+		received := make(chan os.Signal, 2)
+		signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+		signals, restore = received, func() { signal.Stop(received) }
 	}
 	go func() {
 		for count := 1; ; count++ {

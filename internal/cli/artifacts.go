@@ -2,10 +2,10 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// artifactFlags says where binaries and images come from and how they are checked.
+// artifactFlags holds the flags for the source of binaries and images, and for their verification.
 type artifactFlags struct {
 	bundles, sums []string
-	vouchFlags
+	verificationFlags
 }
 
 func (f *artifactFlags) registerFlags(cmd *cobra.Command) {
@@ -15,18 +15,18 @@ func (f *artifactFlags) registerFlags(cmd *cobra.Command) {
 			"bundle `FILE` to install from instead of downloading; can be repeated")
 		flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
 			"expected `SHA256` of a bundle, as printed by bundle create; other bundles are rejected")
-		f.vouchFlags.registerFlags(cmd, "the mirror in the manifest")
+		f.verificationFlags.registerFlags(cmd, "the mirror in the manifest")
 	})
 }
 
-// vouchFlags says how binaries and images are checked.
-type vouchFlags struct {
+// verificationFlags holds the flags for the verification of binaries and images.
+type verificationFlags struct {
 	digests         string
 	trust, insecure bool
 }
 
-// registerFlags adds the flags; mirror is the name of the mirror in the help.
-func (f *vouchFlags) registerFlags(cmd *cobra.Command, mirror string) {
+// registerFlags adds the flags. The help text of --insecure-mirror calls the mirror by the given name.
+func (f *verificationFlags) registerFlags(cmd *cobra.Command, mirror string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.digests, "digests", "",
 		"`FILE` with the required digests, in sha256sum format")

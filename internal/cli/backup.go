@@ -75,7 +75,7 @@ func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.Backup
 		SHA256:  written.SHA256,
 		Removed: written.Removed, Metadata: written.Metadata,
 	}
-	return printResult(stdio.Out, output, documentOf(doc), doc.writeText)
+	return printResult(stdio.Out, output, jsonEncoder(doc), doc.writeText)
 }
 
 // newBackupReadCommand returns "kubeone backup verify" or "kubeone backup inspect".
@@ -120,49 +120,50 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = a.Close() }() // only read
+	defer func() { _ = a.Close() }() // the file was only read
 	if verify {
 		if err := a.Verify(cmd.Context()); err != nil {
 			return err
 		}
 	}
-	// This command cannot know the CA of the cluster; recover compares it.
-	origin := a.Authentic()
-	if origin != nil && !errors.Is(origin, backup.ErrUnknownCA) {
-		return origin
+	// An unknown CA is no error here: only recover connects to the cluster and can compare the CA.
+	err = a.Authentic()
+	if err != nil && !errors.Is(err, backup.ErrUnknownCA) {
+		return err
 	}
 	doc := BackupReadDocument{
 		Format: BackupFormat, File: path, Verified: verify,
 		Metadata: a.Metadata,
 	}
-	return printResult(stdio.Out, output, documentOf(doc), doc.writeText)
+	return printResult(stdio.Out, output, jsonEncoder(doc), doc.writeText)
 }
 
 // backupError gives an unusable backup the exit status of a configuration error.
 func backupError(err error) error {
-	for _, bad := range []error{
+	for _, unusable := range []error{
 		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer,
 		backup.ErrIncomplete, backup.ErrForged, backup.ErrOtherCA, backup.ErrOtherTime, fs.ErrNotExist,
 		snapshot.ErrEmpty, snapshot.ErrTruncated, snapshot.ErrAltered, snapshot.ErrNotSnapshot, snapshot.ErrNoChecksum,
 		snapshot.ErrInconsistent,
 	} {
-		if errors.Is(err, bad) {
+		if errors.Is(err, unusable) {
 			return &classError{view.ExitConfig, err}
 		}
 	}
 	return err
 }
 
-// BackupFormat is the version of the JSON of "backup" and its subcommands; that of the file itself is backup.Format.
+// BackupFormat is the version of the JSON that "backup" and its subcommands print. The version of the backup file
+// itself is backup.Format.
 const BackupFormat = 1
 
-// BackupDocument is the JSON of "backup -o json".
+// BackupDocument is the JSON that "backup -o json" prints.
 type BackupDocument struct {
 	Format   int             `json:"format"` // BackupFormat
 	Cluster  string          `json:"cluster"`
 	Name     string          `json:"name"`
-	Places   []string        `json:"places"` // the file, the target
-	Size     int64           `json:"size"`   // bytes, encrypted
+	Places   []string        `json:"places"` // the file or the target, or both
+	Size     int64           `json:"size"`   // bytes, of the encrypted file
 	SHA256   string          `json:"sha256"` // hex, of the encrypted file
 	Removed  []string        `json:"removed,omitempty"`
 	Metadata backup.Metadata `json:"metadata"`
@@ -183,11 +184,11 @@ func (d BackupDocument) writeText(w io.Writer) error {
 	return err
 }
 
-// BackupReadDocument is the JSON of "backup verify" and "backup inspect".
+// BackupReadDocument is the JSON that "backup verify" and "backup inspect" print.
 type BackupReadDocument struct {
 	Format   int             `json:"format"` // BackupFormat
 	File     string          `json:"file"`
-	Verified bool            `json:"verified"` // every part was read and matches its digest
+	Verified bool            `json:"verified"` // every part in the backup matches its digest
 	Metadata backup.Metadata `json:"metadata"`
 }
 
@@ -206,7 +207,7 @@ func (d BackupReadDocument) writeText(w io.Writer) error {
 	return nil
 }
 
-// metadataLine summarizes the snapshot of a backup.
+// metadataLine summarizes the etcd snapshot in a backup.
 func metadataLine(m backup.Metadata) string {
 	return fmt.Sprintf("Kubernetes %s, etcd %s: revision %d, %d keys", m.KubernetesVersion, cmp.Or(m.EtcdVersion, "-"),
 		m.Snapshot.Revision, m.Snapshot.Keys)

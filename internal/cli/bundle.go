@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/view"
 )
 
-// newBundleCommand returns "kubeone bundle". Results go to out, progress to errOut.
+// newBundleCommand returns "kubeone bundle". It writes results to out and progress to errOut.
 func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
@@ -32,7 +32,7 @@ func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 	return cmd
 }
 
-// bundleCreate is the command path in usage errors.
+// bundleCreate is the command to name in usage errors.
 const bundleCreate = "kubeone bundle create"
 
 // bundleCreateFlags holds the flags of "bundle create".
@@ -41,7 +41,7 @@ type bundleCreateFlags struct {
 	src           release.Source
 	want          release.Want
 	skipKubeProxy bool
-	vouchFlags
+	verificationFlags
 }
 
 func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
@@ -74,7 +74,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		"allow plain HTTP or an unverified certificate for --overwrite-registry")
 	completeFlag(cmd, "arch", release.Architectures()...)
 	completeFlag(cmd, "cni", v1beta2.CNINames()...)
-	f.vouchFlags.registerFlags(cmd, "--mirror")
+	f.verificationFlags.registerFlags(cmd, "--mirror")
 	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave out kube-proxy")
 	outputFlag(cmd, &f.output)
 	for _, name := range []string{"file", "kubernetes-version"} {
@@ -123,7 +123,7 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 		KubernetesVersion: created.Index.KubernetesVersion, Arch: created.Index.Arch, CNI: created.Index.CNI,
 		Note: release.UnknownNote(created.Artifacts.PartsFor(desired.ControlPlane)),
 	}
-	return printResult(out, f.output, documentOf(doc), func(out io.Writer) error {
+	return printResult(out, f.output, jsonEncoder(doc), func(out io.Writer) error {
 		text := fmt.Sprintf("%s: %s\nsha256: %s\n", doc.File, view.BundleSummary(created.Index), doc.SHA256)
 		if doc.Note != "" {
 			text += doc.Note + "\n"
@@ -133,22 +133,22 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	})
 }
 
-// BundleFormat is the version of BundleDocument's format.
+// BundleFormat is the version of BundleDocument.
 const BundleFormat = 1
 
-// BundleDocument is the JSON of "bundle create".
+// BundleDocument is the JSON that "bundle create" prints.
 type BundleDocument struct {
 	Format            int    `json:"format"` // BundleFormat
 	File              string `json:"file"`
-	SHA256            string `json:"sha256"` // hex, of the file
-	Size              int64  `json:"size"`   // bytes, of the binaries and images in it
+	SHA256            string `json:"sha256"` // hex, of the bundle file
+	Size              int64  `json:"size"`   // bytes, sum of the binaries and images in the bundle
 	KubernetesVersion string `json:"kubernetesVersion"`
 	Arch              string `json:"arch"`
 	CNI               string `json:"cni"`
-	Note              string `json:"note,omitempty"` // parts without a known digest
+	Note              string `json:"note,omitempty"` // binaries and images without a known digest
 }
 
-// checkBundleCNI accepts the network plugins that a manifest can name.
+// checkBundleCNI returns an error unless a manifest can select the network plugin.
 func checkBundleCNI(name string) error {
 	names := v1beta2.CNINames()
 	if slices.Contains(names, name) {
@@ -187,7 +187,7 @@ func runBundleInspect(ctx context.Context, path, format string, verify bool, out
 			return err
 		}
 	}
-	return printResult(out, format, documentOf(bundle.Index()), func(out io.Writer) error {
+	return printResult(out, format, jsonEncoder(bundle.Index()), func(out io.Writer) error {
 		view.Bundle(out, bundle.Index(), verify)
 		return nil
 	})

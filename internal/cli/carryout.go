@@ -22,7 +22,8 @@ func (f *applyFlags) planWriter(stdio IO) io.Writer {
 	return stdio.Out
 }
 
-// confirmPlan shows a plan of a command other than apply and asks the question.
+// confirmPlan shows a plan and asks the question, for commands other than apply. With --dry-run, or if the plan must
+// not be carried out, it returns an error without asking.
 func (f *applyFlags) confirmPlan(stdio IO, p engine.Proposal, question string) (bool, error) {
 	out := f.planWriter(stdio)
 	view.Plan(out, view.StyleFor(out, stdio.Getenv), p.Plan, verbosityOf(f.verbose))
@@ -32,26 +33,26 @@ func (f *applyFlags) confirmPlan(stdio IO, p engine.Proposal, question string) (
 	if err := p.Refusal(); err != nil {
 		return false, err
 	}
-	return f.confirmAll(stdio, question)
+	return f.confirm(stdio, question)
 }
 
-// carryOut carries a proposal out. Events go to the journal and to the operator, and Ctrl-C is handled. It returns the
+// carryOut carries out a proposal, writes events to the journal and to the operator, and handles Ctrl-C. It returns the
 // proposal made after the last step.
 func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Workspace,
 	p engine.Proposal) (engine.Proposal, error) {
-	return f.carryOutSeen(ctx, stdio, w, p, func(engine.Proposal) {})
+	return f.carryOutObserved(ctx, stdio, w, p, func(engine.Proposal) {})
 }
 
-// carryOutSeen is carryOut with a callback: seen receives every proposal made after the last step, including the
-// returned one.
-func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Workspace, p engine.Proposal,
-	seen func(engine.Proposal)) (engine.Proposal, error) {
+// carryOutObserved is carryOut with a callback: it calls onProposal with every proposal made after the last step,
+// including the returned one.
+func (f *applyFlags) carryOutObserved(ctx context.Context, stdio IO, w *workspace.Workspace, p engine.Proposal,
+	onProposal func(engine.Proposal)) (engine.Proposal, error) {
 	id := w.Engine.NewRunID()
 	journal, err := openJournal(w.Journals(), id, f.logFile)
 	if err != nil {
 		return p, err
 	}
-	defer func() { _ = journal.Close() }() // every line is written as it comes
+	defer func() { _ = journal.Close() }() // nothing is buffered: the journal writes every event immediately
 	style := view.StyleFor(stdio.Err, stdio.Getenv)
 	progress := view.NewProgress(stdio.Err, style, p.Plan, f.verbose)
 	if f.output == "json" {
@@ -65,7 +66,7 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 			journal.writeEvent(ev)
 			progress.Event(ev)
 		}, Waiting: func(p engine.Proposal, pending []engine.Pending) {
-			seen(p)
+			onProposal(p)
 			showWaiting(p, pending)
 		}})
 	progress.Close()
@@ -75,22 +76,23 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 	if err != nil {
 		return after, fmt.Errorf("run %s: %w", id, err)
 	}
-	seen(after)
+	onProposal(after)
 	if f.output == "text" {
 		view.Timing(stdio.Err, style, p.Plan, journal.events)
 	}
 	return after, nil
 }
 
-// notRunning prints the cluster components that do not run, after a run about single hosts.
-func (f *applyFlags) notRunning(stdio IO, after engine.Proposal) {
+// printNotRunning prints the cluster components that are not running. Runs that change only some hosts end with it,
+// because they do not wait for these components.
+func (f *applyFlags) printNotRunning(stdio IO, after engine.Proposal) {
 	absent := decide.NotRunning(after.Want.Network, after.Observed.World.API)
 	if text := view.NotRunning(absent); text != "" {
 		_, _ = fmt.Fprintln(f.planWriter(stdio), text)
 	}
 }
 
-// printWaiting returns a callback that prints what a run waits for whenever it changes.
+// printWaiting returns a callback that prints what a run is waiting for. It prints a text again only if it has changed.
 func printWaiting(out io.Writer) func(engine.Proposal, []engine.Pending) {
 	last := ""
 	return func(p engine.Proposal, pending []engine.Pending) {

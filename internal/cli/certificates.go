@@ -46,12 +46,12 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := f.inspectCluster(cmd.Context(), stdio, args,
-				0) // certificates do not depend on slow components
+				0) // do not wait for slow components: certificates do not depend on them
 			if err != nil {
 				return err
 			}
 			doc := view.NewCertificatesDocument(p.Want, p.Observed.World, p.Plan.Hosts, time.Now())
-			if err := printResult(stdio.Out, output, documentOf(doc), doc.Print); err != nil {
+			if err := printResult(stdio.Out, output, jsonEncoder(doc), doc.Print); err != nil {
 				return err
 			}
 			if !doc.Healthy {
@@ -84,10 +84,10 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := certificateRun{
 				request: engine.RenewCertificates{All: all},
-				none: "No changes. Renewal would not extend any certificate by more than an hour; to renew anyway, " +
+				noneText: "No changes. Renewal would not extend any certificate by more than an hour; to renew anyway, " +
 					"use --all.",
-				left: "some certificates were not renewed; see kubeone certificates status",
-				done: func(p engine.Proposal) string {
+				incompleteText: "some certificates were not renewed; see kubeone certificates status",
+				doneText: func(p engine.Proposal) string {
 					return "Done. Renewed certificates and kubeconfigs on " + problem.List(renewedHosts(p)) +
 						". Run kubeone kubeconfig to get the new kubeconfig."
 				},
@@ -101,15 +101,15 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// certificateRun describes a run about certificates: its request, and the messages if there is nothing to do, if the
-// result is incomplete, and on success.
+// certificateRun describes a run that renews or rotates certificates.
 type certificateRun struct {
-	request    engine.Request
-	none, left string
-	done       func(p engine.Proposal) string
+	request        engine.Request
+	noneText       string                         // printed if there is nothing to do
+	incompleteText string                         // ends the error if certificates are left after the run
+	doneText       func(p engine.Proposal) string // printed on success
 }
 
-// carryOut proposes, shows the plan, asks, carries it out, and checks the result.
+// carryOut opens the cluster and calls renewOrRotate until the cluster no longer changes under the plan.
 func (c certificateRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, args []string) error {
 	w, err := f.openCluster(ctx, stdio, args, f.unknownKeysPolicy())
 	if err != nil {
@@ -119,6 +119,7 @@ func (c certificateRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, a
 	return f.runUntilStable(stdio, func() error { return c.renewOrRotate(ctx, stdio, w, f) })
 }
 
+// renewOrRotate makes a plan, shows it, asks for confirmation, carries it out, and checks the result.
 func (c certificateRun) renewOrRotate(ctx context.Context, stdio IO, w *workspace.Workspace, f *applyFlags) error {
 	p, err := proposeWhenIdle(ctx, stdio, w.Engine, c.request)
 	if err != nil {
@@ -131,7 +132,7 @@ func (c certificateRun) renewOrRotate(ctx context.Context, stdio IO, w *workspac
 		if p.Plan.Again != "" {
 			return &classError{view.ExitRuntime, errors.New("cannot continue yet: " + p.Plan.Again)}
 		}
-		return f.reportEnd(stdio, c.none, nil)
+		return f.reportEnd(stdio, c.noneText, nil)
 	}
 	if yes, err := f.confirmPlan(stdio, p, "Carry out this plan?"); err != nil || !yes {
 		return err
@@ -148,10 +149,10 @@ func (c certificateRun) renewOrRotate(ctx context.Context, stdio IO, w *workspac
 			errors.New("all steps succeeded, but the rotation is not finished: " + p.Plan.Again)}
 	}
 	if len(after.Plan.Steps) > 0 {
-		return &classError{view.ExitRuntime, errors.New("all steps succeeded, but " + c.left)}
+		return &classError{view.ExitRuntime, errors.New("all steps succeeded, but " + c.incompleteText)}
 	}
-	f.notRunning(stdio, after)
-	return f.reportEnd(stdio, c.done(p), nil)
+	f.printNotRunning(stdio, after)
+	return f.reportEnd(stdio, c.doneText(p), nil)
 }
 
 func newCertificatesRotateCommand(stdio IO) *cobra.Command {
@@ -176,10 +177,10 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := certificateRun{
-				request: engine.RotateCA{Authorities: authorities, Anew: !resume},
-				none:    "No changes. There is no rotation to resume.",
-				left:    "the rotation is not finished; run kubeone certificates rotate-ca --resume",
-				done: func(p engine.Proposal) string {
+				request:        engine.RotateCA{Authorities: authorities, Anew: !resume},
+				noneText:       "No changes. There is no rotation to resume.",
+				incompleteText: "the rotation is not finished; run kubeone certificates rotate-ca --resume",
+				doneText: func(p engine.Proposal) string {
 					return "Done. Only the new keys are trusted: " + problem.List(rotatedAuthorities(p)) + "."
 				},
 			}
@@ -196,7 +197,7 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// rotatedAuthorities returns the authorities whose rotation a plan finishes, sorted.
+// rotatedAuthorities returns the authorities whose rotation the plan finishes, sorted.
 func rotatedAuthorities(p engine.Proposal) []string {
 	var out []string
 	for _, s := range p.Plan.Steps {
@@ -208,7 +209,7 @@ func rotatedAuthorities(p engine.Proposal) []string {
 	return slices.Compact(out)
 }
 
-// renewedHosts returns the names of the hosts whose certificates a plan renews.
+// renewedHosts returns the names of the hosts whose certificates the plan renews.
 func renewedHosts(p engine.Proposal) []string {
 	var out []string
 	for _, s := range p.Plan.Steps {

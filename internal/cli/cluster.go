@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// clusterFlags says which cluster a command is about and how to connect to it.
+// clusterFlags holds the flags that select a cluster and the connection to it.
 type clusterFlags struct {
 	manifest, terraform string
 	credentials         string
@@ -34,7 +34,7 @@ type clusterFlags struct {
 	upgradeFlags
 }
 
-// registerManifest adds the flags of commands that read a manifest.
+// registerManifest adds the flags of commands that read a manifest, whether or not they connect to hosts.
 func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
@@ -64,6 +64,7 @@ func (f *clusterFlags) registerFlags(cmd *cobra.Command) {
 	})
 }
 
+// registerPlan adds the flags that affect what a plan contains.
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	f.artifacts.registerFlags(cmd)
 	flags := cmd.Flags()
@@ -98,7 +99,8 @@ func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {
 		"exit with status 0 instead of 4 if the manifest sets unsupported fields")
 }
 
-// openCluster loads the cluster named by the flags and the first argument.
+// openCluster opens the cluster in the manifest that the first argument or the flags name, and prints warnings. unknown
+// is the policy for unknown SSH host keys; --strict-host-keys overrides it. The caller must close the workspace.
 func (f *clusterFlags) openCluster(ctx context.Context, stdio IO, args []string,
 	unknown host.Policy) (*workspace.Workspace, error) {
 	if len(args) > 0 {
@@ -111,7 +113,7 @@ func (f *clusterFlags) openCluster(ctx context.Context, stdio IO, args []string,
 		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, NewHosts: unknown,
 		Bundles: f.artifacts.bundles, BundleSHA256: f.artifacts.sums, Digests: f.artifacts.digests,
 		TrustSource: f.artifacts.trust, InsecureMirror: f.artifacts.insecure,
-		Parallel: f.parallel, Passphrase: askPassphrase(stdio), Version: f.version, Upgrade: f.givenOptions(),
+		Parallel: f.parallel, Passphrase: askPassphrase(stdio), Version: f.version, Upgrade: f.upgradeOptions(),
 		Credentials: f.credentials, CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys, WithMachines: f.withMachines,
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
@@ -124,7 +126,7 @@ func (f *clusterFlags) openCluster(ctx context.Context, stdio IO, args []string,
 	return w, nil
 }
 
-// applyRequest returns the request that the flags describe.
+// applyRequest returns the request to the engine with the options, hosts and selector from the flags.
 func (f *clusterFlags) applyRequest(w *workspace.Workspace) (engine.Apply, error) {
 	r := engine.Apply{Options: f.options}
 	if r.RotateKey && !w.Engine.Want().EncryptSecrets {
@@ -151,7 +153,7 @@ func (f *clusterFlags) applyRequest(w *workspace.Workspace) (engine.Apply, error
 	return r, nil
 }
 
-// askPassphrase returns a function that asks on the terminal, or nil without a terminal.
+// askPassphrase returns a function that asks for the passphrase of a key file, or nil without a terminal.
 func askPassphrase(stdio IO) func(string) ([]byte, error) {
 	if !stdio.Interactive() {
 		return nil
@@ -168,14 +170,15 @@ func askPassphrase(stdio IO) func(string) ([]byte, error) {
 var errNoTerminal = errors.New("cannot ask for confirmation without a terminal; use --auto-approve (-y) in " +
 	"scripts, or apply a saved plan with --plan")
 
-// askYes asks the question on standard error. Only "yes" confirms.
+// askYes asks the question on standard error and reports whether the answer is "yes". Without a terminal, it returns
+// errNoTerminal.
 func askYes(stdio IO, question string) (bool, error) {
 	if !stdio.Interactive() {
 		return false, &classError{view.ExitConfig, errNoTerminal}
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "\n%s Only 'yes' is accepted: ", question)
 	var answer strings.Builder
-	one := make([]byte, 1)
+	one := make([]byte, 1) // do not read past the line: the input may hold further answers
 	for {
 		n, err := stdio.In.Read(one)
 		if n == 0 && err != nil || one[0] == '\n' {
@@ -183,5 +186,5 @@ func askYes(stdio IO, question string) (bool, error) {
 		}
 		answer.WriteByte(one[0])
 	}
-	return strings.TrimSpace(answer.String()) == "yes", nil //nolint:nilerr // an answer that ends early is no yes
+	return strings.TrimSpace(answer.String()) == "yes", nil //nolint:nilerr // if reading fails, the answer is not yes
 }

@@ -27,13 +27,13 @@ func completeFlag(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// completeHosts returns the names of the manifest's hosts, or none if the manifest cannot be loaded. It reads files
-// only and connects to no host.
+// completeHosts returns the names of the hosts in the manifest, or none if the manifest cannot be loaded. It only reads
+// files and does not connect to any host.
 func (f *clusterFlags) completeHosts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
 	o := manifest.Options{ManifestPath: f.manifest}
-	// With a directory, Terraform would run; standard input belongs to the shell.
-	if at, err := os.Stat(f.terraform); err == nil && at.Mode().IsRegular() {
+	// Use Terraform output from a file only: for a directory, Terraform would run, and the shell uses standard input.
+	if info, err := os.Stat(f.terraform); err == nil && info.Mode().IsRegular() {
 		o.TerraformPath = f.terraform
 	}
 	if f.manifest == "-" {
@@ -50,7 +50,7 @@ func (f *clusterFlags) completeHosts(cmd *cobra.Command, _ []string, _ string) (
 	return names, directive
 }
 
-// completeHostFlag completes host names for a flag.
+// completeHostFlag completes the value of a flag with the host names in the manifest.
 func (f *clusterFlags) completeHostFlag(cmd *cobra.Command, flag string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f.completeHosts); err != nil {
 		panic(err) // the flag is defined by the caller

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,8 +15,6 @@ import (
 	"kubeone/internal/manifest"
 	"kubeone/internal/view"
 )
-
-func dirOf(path string) string { return filepath.Dir(path) }
 
 // newConfigCommand returns "kubeone config".
 func newConfigCommand(stdio IO) *cobra.Command {
@@ -30,7 +27,7 @@ func newConfigCommand(stdio IO) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	var full bool
-	example := &cobra.Command{
+	printCommand := &cobra.Command{
 		Use:     "print",
 		Short:   "Print an example manifest",
 		Example: "  kubeone config print > kubeone.yaml",
@@ -48,8 +45,8 @@ func newConfigCommand(stdio IO) *cobra.Command {
 			return err
 		},
 	}
-	example.Flags().BoolVarP(&full, "full", "f", false, "include every field")
-	cmd.AddCommand(example, newConfigValidateCommand(stdio), newConfigDumpCommand(stdio),
+	printCommand.Flags().BoolVarP(&full, "full", "f", false, "include every field")
+	cmd.AddCommand(printCommand, newConfigValidateCommand(stdio), newConfigDumpCommand(stdio),
 		newConfigMachineDeploymentsCommand(stdio), newConfigSchemaCommand(stdio))
 	return cmd
 }
@@ -85,7 +82,7 @@ func newConfigDumpCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			printFound(stdio, loaded)
+			printWarnings(stdio, loaded)
 			if output == formatYAML {
 				_, err = stdio.Out.Write(loaded.ManifestText)
 				return err
@@ -115,7 +112,7 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			printFound(stdio, loaded)
+			printWarnings(stdio, loaded)
 			if len(loaded.MachineDeployments) == 0 {
 				_, _ = fmt.Fprintln(stdio.Err, "The manifest has no dynamicWorkers.")
 			}
@@ -127,10 +124,10 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// printMachineDeployments prints YAML documents, or a List in the other formats.
+// printMachineDeployments prints the objects as a stream of YAML documents, or as a List in the other formats.
 func printMachineDeployments(out io.Writer, output string, deployments []map[string]any) error {
 	if output != formatYAML {
-		return printResult(out, output, documentOf(map[string]any{
+		return printResult(out, output, jsonEncoder(map[string]any{
 			"apiVersion": "v1", "kind": "List", "items": append([]map[string]any{}, deployments...),
 		}), nil)
 	}
@@ -181,7 +178,7 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// printValidation prints the problems and returns the exit status as an error.
+// printValidation prints the problems. It returns nil if the manifest is valid, otherwise the exit status as an error.
 func (f *clusterFlags) printValidation(stdio IO, found []manifest.Problem, output string) error {
 	status := 0
 	switch {
@@ -204,14 +201,14 @@ func (f *clusterFlags) printValidation(stdio IO, found []manifest.Problem, outpu
 	return nil
 }
 
-// printFound prints warnings and unsupported fields to standard error.
-func printFound(stdio IO, loaded manifest.Loaded) {
+// printWarnings prints warnings and unsupported fields in the manifest to standard error.
+func printWarnings(stdio IO, loaded manifest.Loaded) {
 	for _, p := range slices.Concat(loaded.Warnings, loaded.Notes) {
 		_, _ = fmt.Fprintln(stdio.Err, p)
 	}
 }
 
-// loadManifest loads the manifest named by the flags and the first argument.
+// loadManifest loads the manifest that the first argument or the flags name.
 func (f *clusterFlags) loadManifest(ctx context.Context, stdio IO, args []string) (manifest.Loaded, error) {
 	if len(args) > 0 {
 		f.manifest = args[0]

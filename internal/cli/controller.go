@@ -42,14 +42,14 @@ func newControllerCommand(stdio IO) *cobra.Command {
 				TrustSource: artifacts.trust, InsecureMirror: artifacts.insecure,
 			})
 			defer releases.Close()
-			// Report broken bundles at the start, not with the first Machine.
+			// Read the bundles now to report a damaged one at the start, not with the first Machine.
 			if _, err := releases.From(cmd.Context(), ""); err != nil {
 				return err
 			}
-			ctx, stop := untilSignalled(cmd.Context(), stdio)
+			ctx, stop := newSignalContext(cmd.Context(), stdio)
 			defer stop()
 			logger := slog.New(slog.NewJSONHandler(stdio.Err, nil))
-			klog.SetSlogLogger(logger) // of client-go, and of the process
+			klog.SetSlogLogger(logger) // client-go logs through klog
 			log.SetLogger(logr.FromSlogHandler(logger.Handler()))
 			return manager.Run(ctx, manager.Options{
 				Site:    ssh.Site{Access: access, Releases: releases.From, Holder: "controller/" + workspace.Holder()},
@@ -76,8 +76,8 @@ func kubeconfigFlag(cmd *cobra.Command, into *string) {
 		"kubeconfig `FILE` of the cluster (default $KUBECONFIG, otherwise ~/.kube/config)")
 }
 
-// untilSignalled returns a context that the first Ctrl-C or SIGTERM cancels.
-func untilSignalled(ctx context.Context, stdio IO) (context.Context, func()) {
+// newSignalContext returns a context that is canceled on the first Ctrl-C or SIGTERM, and a function that releases it.
+func newSignalContext(ctx context.Context, stdio IO) (context.Context, func()) {
 	if stdio.Interrupts == nil {
 		return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	}

@@ -30,12 +30,12 @@ func newEtcdCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// etcdFlags holds the flags of the commands that maintain etcd.
+// etcdFlags holds the flags of commands that maintain etcd.
 type etcdFlags struct {
 	applyFlags
 }
 
-// withEtcd connects to the cluster and its etcd and calls run.
+// withEtcd connects to the cluster and its etcd, calls run, and closes the connections.
 func (f *etcdFlags) withEtcd(cmd *cobra.Command, stdio IO, args []string,
 	run func(context.Context, *workspace.Workspace, *maintenance.Etcd) error) error {
 	w, err := f.openCluster(cmd.Context(), stdio, args, host.PolicyStrict)
@@ -69,7 +69,7 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 					return err
 				}
 				doc := view.NewMembersDocument(w.Name(), survey)
-				if err := printResult(stdio.Out, f.output, documentOf(doc), doc.Print); err != nil {
+				if err := printResult(stdio.Out, f.output, jsonEncoder(doc), doc.Print); err != nil {
 					return err
 				}
 				if !doc.Healthy {
@@ -109,7 +109,7 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printResult(stdio.Out, f.output, documentOf(doc), doc.Print)
+				return printResult(stdio.Out, f.output, jsonEncoder(doc), doc.Print)
 			})
 		},
 	}
@@ -140,7 +140,7 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 					return err
 				}
 				doc := view.NewDisarmDocument(w.Name(), done)
-				return printResult(stdio.Out, f.output, documentOf(doc), doc.Print)
+				return printResult(stdio.Out, f.output, jsonEncoder(doc), doc.Print)
 			})
 		},
 	}
@@ -151,7 +151,7 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// firstArgument returns the first argument, or "".
+// firstArgument returns the first argument, or "" if there is none.
 func firstArgument(args []string) string {
 	if len(args) == 0 {
 		return ""

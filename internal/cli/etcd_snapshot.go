@@ -73,6 +73,7 @@ func checkSnapshotFile(file string, onHosts bool) error {
 	return nil
 }
 
+// runSnapshot saves a snapshot to a file, or writes it to standard output if file is "-".
 func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *workspace.Workspace,
 	members *maintenance.Etcd) error {
 	var out io.Writer
@@ -81,7 +82,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 		if out, err = view.Binary(stdio.Out); err != nil {
 			return &classError{view.ExitConfig, fmt.Errorf("a snapshot is binary data: %w", err)}
 		}
-		stdio.Out = stdio.Err // the result is the snapshot
+		stdio.Out = stdio.Err // standard output carries the snapshot
 	}
 	if members.Alone() {
 		_, _ = fmt.Fprintf(stdio.Err,
@@ -98,10 +99,11 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 	if err != nil {
 		return err
 	}
-	return printResult(stdio.Out, f.output, documentOf(doc), doc.Print)
+	return printResult(stdio.Out, f.output, jsonEncoder(doc), doc.Print)
 }
 
-// runSnapshotsOnHosts saves snapshots on the hosts. It does not ask for confirmation: it only adds files of kubeone.
+// runSnapshotsOnHosts saves snapshots on the hosts. It does not ask for confirmation, because it only adds files that
+// belong to kubeone.
 func runSnapshotsOnHosts(cmd *cobra.Command, stdio IO, f *etcdFlags) error {
 	ctx := cmd.Context()
 	w, err := f.openCluster(ctx, stdio, nil, host.PolicyStrict)
@@ -121,5 +123,5 @@ func runSnapshotsOnHosts(cmd *cobra.Command, stdio IO, f *etcdFlags) error {
 	}
 	return f.reportEnd(stdio,
 		fmt.Sprintf("Done. %d hosts have a new snapshot in %s.", len(p.Plan.Steps), script.SnapshotDir),
-		leftOutOf(p, p.Want.ControlPlane, "no new snapshot"))
+		findSkippedHosts(p, p.Want.ControlPlane, "no new snapshot"))
 }

@@ -21,7 +21,7 @@ import (
 	"kubeone/internal/view"
 )
 
-// statusError ends the program with a status and no message: the output already explains it.
+// statusError ends the program with a status but without a message, because the output already explains the status.
 type statusError struct{ status int }
 
 // Error is used in logs only.
@@ -39,7 +39,7 @@ func (e *classError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *classError) Unwrap() error { return e.err }
 
-// usageError is a mistake in the command line.
+// usageError is a mistake in the command line. Its text names the command whose help to read.
 type usageError struct {
 	err     error
 	command string
@@ -61,19 +61,20 @@ func exitStatus(err error) int {
 		return class.status
 	case errors.Is(err, context.Canceled):
 		return view.ExitInterrupted
-	case isConfig(err):
+	case isConfigError(err):
 		return view.ExitConfig
 	}
 	return runtimeStatus(err)
 }
 
-func isConfig(err error) bool {
+func isConfigError(err error) bool {
 	var problems *manifest.Problems
 	var config *engine.ConfigError
 	var usage *usageError
 	return errors.As(err, &problems) || errors.As(err, &config) || errors.As(err, &usage)
 }
 
+// runtimeStatus returns the exit status of a failure while working with hosts, etcd or the API.
 func runtimeStatus(err error) int {
 	var kube *apicall.Error
 	var unreachable *apicall.UnreachableError
@@ -118,8 +119,8 @@ func runtimeStatus(err error) int {
 	return view.ExitOther
 }
 
-// printFailure writes the failure as a JSON or YAML document if that is the output format and nothing else was written.
-// The document holds the problems of the manifest, or the error.
+// printFailure writes the failure as a document if the output format is JSON or YAML and nothing else was written. The
+// document contains the problems in the manifest, or the error.
 func printFailure(w *view.Terminal, cmd *cobra.Command, err error) {
 	flag := cmd.Flags().Lookup("output")
 	if flag == nil || !flag.Changed || w.Written() {
@@ -138,7 +139,7 @@ func printFailure(w *view.Terminal, cmd *cobra.Command, err error) {
 	}, nil)
 }
 
-// printError prints the failure. Problems of a manifest already begin with their severity.
+// printError prints the failure as text, after "error: ". Problems in a manifest already begin with their severity.
 func printError(w io.Writer, err error) {
 	var problems *manifest.Problems
 	if errors.As(err, &problems) {

@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// parallelFlag adds --parallel, which is at least 1.
+// parallelFlag adds --parallel. The default is 32.
 func parallelFlag(cmd *cobra.Command, into *int) {
 	*into = 32
 	cmd.Flags().Var((*countValue)(into), "parallel", "maximum `NUMBER` of hosts to work on at a time")
 }
 
-// countValue is a flag value of at least 1. Parsing the command line refuses others, before any host is contacted.
+// countValue is a flag value of at least 1. Other values are rejected when the command line is parsed, before any host
+// is contacted.
 type countValue int
 
 // String returns the value.

@@ -8,15 +8,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is the width of flag lists in columns.
+// helpWidth is the width of flag lists, in columns.
 const helpWidth = 100
 
-// flagGroup is the annotation with the heading of a flag.
+// flagGroup is the annotation that names the heading for a flag in the help.
 const flagGroup = "kubeone_group"
 
-// Headings of flags, in the order of the help. Flags without a group are specific to the command.
+// Headings for flags, in the order of the help. Flags without the annotation appear under commandFlags.
 const (
-	ownFlags      = "Flags"
+	commandFlags  = "Flags"
 	upgradeGroup  = "Upgrade flags"
 	runGroup      = "Run flags"
 	downloadGroup = "Binary and image flags"
@@ -24,16 +24,16 @@ const (
 )
 
 func flagGroups() []string {
-	return []string{ownFlags, upgradeGroup, runGroup, downloadGroup, clusterGroup}
+	return []string{commandFlags, upgradeGroup, runGroup, downloadGroup, clusterGroup}
 }
 
-// groupFlags calls register and puts the flags that it adds under a heading.
+// groupFlags calls register and puts the flags that register adds under a heading.
 func groupFlags(cmd *cobra.Command, heading string, register func()) {
-	had := map[string]bool{}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { had[f.Name] = true })
+	existing := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { existing[f.Name] = true })
 	register()
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !had[f.Name] && f.Annotations[flagGroup] == nil {
+		if !existing[f.Name] && f.Annotations[flagGroup] == nil {
 			if f.Annotations == nil {
 				f.Annotations = map[string][]string{}
 			}
@@ -67,21 +67,22 @@ func writeUsage(cmd *cobra.Command) error {
 	return err
 }
 
-// isRunnable reports whether a command does something itself, not only its subcommands.
+// isRunnable reports whether a command can be run without a subcommand.
 func isRunnable(cmd *cobra.Command) bool { return !cmd.HasSubCommands() || cmd.Use != cmd.Name() }
 
+// writeCommands lists the subcommands under the headings of their groups.
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	list := func(heading, group string) {
-		begun := false
-		for _, below := range cmd.Commands() {
-			if below.GroupID != group || !below.IsAvailableCommand() && below.Name() != "help" {
+		hasHeading := false
+		for _, sub := range cmd.Commands() {
+			if sub.GroupID != group || !sub.IsAvailableCommand() && sub.Name() != "help" {
 				continue
 			}
-			if !begun {
+			if !hasHeading {
 				fmt.Fprintf(b, "\n%s:\n", heading)
-				begun = true
+				hasHeading = true
 			}
-			fmt.Fprintf(b, "  %-*s  %s\n", below.NamePadding(), below.Name(), below.Short)
+			fmt.Fprintf(b, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
 		}
 	}
 	for _, group := range cmd.Groups() {
@@ -90,13 +91,14 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	list("Commands", "")
 }
 
+// writeFlags lists the flags under their headings.
 func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	for _, heading := range flagGroups() {
 		set := pflag.NewFlagSet(heading, pflag.ContinueOnError)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			group := ownFlags
-			if of := f.Annotations[flagGroup]; len(of) > 0 {
-				group = of[0]
+			group := commandFlags
+			if headings := f.Annotations[flagGroup]; len(headings) > 0 {
+				group = headings[0]
 			}
 			if group == heading {
 				set.AddFlag(f)

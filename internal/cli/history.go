@@ -35,7 +35,7 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			if len(args) > 0 {
-				if runs, err = runNamed(runs, args[0]); err != nil {
+				if runs, err = findRun(runs, args[0]); err != nil {
 					return &classError{view.ExitConfig, err}
 				}
 			}
@@ -47,17 +47,17 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// historyOutput says how runs are shown.
+// historyOutput holds the settings for the output.
 type historyOutput struct {
 	format string
-	single bool // show the steps of one run
+	single bool // show one run with its steps, not the list of runs
 }
 
-func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) error {
+func showHistory(stdio IO, name string, runs []record.Run, as historyOutput) error {
 	document := func() ([]byte, error) { return view.HistoryJSON(name, runs) }
-	return printResult(stdio.Out, to.format, document, func(out io.Writer) error {
+	return printResult(stdio.Out, as.format, document, func(out io.Writer) error {
 		style := view.StyleFor(out, stdio.Getenv)
-		if to.single {
+		if as.single {
 			view.HistoryRun(out, style, runs[0])
 		} else {
 			view.History(out, style, runs)
@@ -66,8 +66,9 @@ func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) err
 	})
 }
 
-// runNamed returns the run with this ID, or the only run whose ID begins or ends with name.
-func runNamed(runs []record.Run, name string) ([]record.Run, error) {
+// findRun returns the run with the ID name, or the only run whose ID begins or ends with name, as a list of one. It
+// fails if there is none, or more than one.
+func findRun(runs []record.Run, name string) ([]record.Run, error) {
 	var found []record.Run
 	for _, r := range runs {
 		if r.ID == name {

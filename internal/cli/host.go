@@ -38,7 +38,7 @@ func newHostCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// hostAddFlags says how to reach machines and what to record about them.
+// hostAddFlags holds the flags for the connection to machines and for the contents of their Host objects.
 type hostAddFlags struct {
 	kubeconfig, key, bastion, name, private, domain, labels string
 	approve                                                 bool
@@ -58,7 +58,7 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 			"  kubeone host add --bastion ops@bastion.example.com --failure-domain rack-7 10.0.7.11",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			machines, err := f.namedMachines(args)
+			machines, err := f.parseMachines(args)
 			if err != nil {
 				return &classError{view.ExitConfig, err}
 			}
@@ -82,8 +82,8 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// namedMachines returns the machines in the arguments.
-func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
+// parseMachines checks the flags and returns the machines in the arguments, each with the settings from the flags.
+func (f *hostAddFlags) parseMachines(args []string) ([]pool.Machine, error) {
 	if f.name != "" && len(args) > 1 {
 		return nil, errors.New("--name can be used for one host only")
 	}
@@ -94,7 +94,7 @@ func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 	if f.private != "" && (err != nil || private.Zone() != "") {
 		return nil, fmt.Errorf("--private-address: %q is not an IP address", f.private)
 	}
-	labelled, err := labels.ConvertSelectorToLabelsMap(f.labels)
+	hostLabels, err := labels.ConvertSelectorToLabelsMap(f.labels)
 	if err != nil {
 		return nil, fmt.Errorf("--labels: %w", err)
 	}
@@ -104,7 +104,7 @@ func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 	}
 	var bastions []host.Target
 	if f.bastion != "" {
-		b, err := targetOf(f.bastion)
+		b, err := parseTarget(f.bastion)
 		if err != nil {
 			return nil, fmt.Errorf("--bastion: %w", err)
 		}
@@ -113,18 +113,21 @@ func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 	}
 	var out []pool.Machine
 	for _, arg := range args {
-		at, err := targetOf(arg)
+		target, err := parseTarget(arg)
 		if err != nil {
 			return nil, err
 		}
-		at.KeyFile, at.Bastions, at.Name = f.key, bastions, f.name
-		out = append(out, pool.Machine{At: at, PrivateAddress: f.private, FailureDomain: f.domain, Labels: labelled})
+		target.KeyFile, target.Bastions, target.Name = f.key, bastions, f.name
+		out = append(out, pool.Machine{
+			At: target, PrivateAddress: f.private, FailureDomain: f.domain, Labels: hostLabels,
+		})
 	}
 	return out, nil
 }
 
-// targetOf parses [USER@]ADDRESS[:PORT]; an IPv6 address with a port has brackets.
-func targetOf(text string) (host.Target, error) {
+// parseTarget parses [USER@]ADDRESS[:PORT]. The default user is root, the default port 22. An IPv6 address with a port
+// must be in brackets.
+func parseTarget(text string) (host.Target, error) {
 	t := host.Target{User: "root", Port: 22, Address: text}
 	if user, rest, ok := strings.Cut(text, "@"); ok {
 		t.User, t.Address = user, rest
@@ -138,11 +141,12 @@ func targetOf(text string) (host.Target, error) {
 	}
 	t.Address = strings.TrimSuffix(strings.TrimPrefix(t.Address, "["), "]")
 	if t.User == "" {
-		return t, fmt.Errorf("%q has no user before the @", text)
+		return t, fmt.Errorf("%q: the user before the @ is missing", text)
 	}
 	return t, t.Validate()
 }
 
+// addHosts inspects the machines, shows them, asks for confirmation, and adds them to the pool.
 func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.Machine) error {
 	if !f.approve && !stdio.Interactive() {
 		return &classError{view.ExitConfig, errNoTerminal}
@@ -157,9 +161,9 @@ func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.M
 	for _, m := range machines {
 		c, err := a.Inspect(ctx, m, found...)
 		if err != nil {
-			return refusedError(err)
+			return asConfigError(err)
 		}
-		found, shown = append(found, c), append(shown, candidateOf(c))
+		found, shown = append(found, c), append(shown, newPoolCandidate(c))
 	}
 	view.PoolCandidates(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), shown,
 		ssh.FingerprintSHA256(a.Key.PublicKey()))
@@ -181,18 +185,18 @@ func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.M
 	return nil
 }
 
-// refusedError gives errors about the state of a machine the exit status of a configuration error, unless they have
-// one.
-func refusedError(err error) error {
+// asConfigError gives an error the exit status of a configuration error, unless the error has its own status. The pool
+// refuses machines and names that the operator must correct.
+func asConfigError(err error) error {
 	if exitStatus(err) == view.ExitOther {
 		return &classError{view.ExitConfig, err}
 	}
 	return err
 }
 
-func candidateOf(c pool.Candidate) view.PoolCandidate {
+func newPoolCandidate(c pool.Candidate) view.PoolCandidate {
 	out := view.PoolCandidate{
-		Name: c.Host.Name, Address: addressOf(c.Host), Private: c.Host.Spec.PrivateAddress, Known: c.Known,
+		Name: c.Host.Name, Address: hostAddress(c.Host), Private: c.Host.Spec.PrivateAddress, Known: c.Known,
 		System: fmt.Sprintf("%s %s, %d CPUs, %d MiB", c.System.OS.ID, c.System.OS.VersionID, c.System.CPUs,
 			c.System.MemoryMiB),
 	}
@@ -202,12 +206,12 @@ func candidateOf(c pool.Candidate) view.PoolCandidate {
 	return out
 }
 
-func addressOf(h *kubeone.Host) string {
+func hostAddress(h *kubeone.Host) string {
 	return h.Spec.User + "@" + net.JoinHostPort(h.Spec.Address, strconv.Itoa(int(h.Spec.Port)))
 }
 
-// newAdder returns an adder with a client of the cluster, the operator's SSH access, and the cluster's key. It creates
-// the key if there is none.
+// newAdder returns an adder with an API client, the SSH connections of the operator, and the cluster SSH key. If the
+// cluster has no key yet, newAdder creates one. The caller must call the returned function to close the connections.
 func (f *hostAddFlags) newAdder(ctx context.Context, stdio IO) (*pool.Adder, func(), error) {
 	access, err := workspace.OpenKubeconfig(f.kubeconfig)
 	if err != nil {
@@ -229,7 +233,7 @@ func (f *hostAddFlags) newAdder(ctx context.Context, stdio IO) (*pool.Adder, fun
 		return nil, nil, err
 	}
 	if a.Key, err = pool.Key(ctx, c.Kubernetes); err == nil {
-		a.Client, err = poolClient(c)
+		a.Client, err = newPoolClient(c)
 	}
 	if err != nil {
 		done()
@@ -238,7 +242,7 @@ func (f *hostAddFlags) newAdder(ctx context.Context, stdio IO) (*pool.Adder, fun
 	return a, done, nil
 }
 
-func poolClient(c *cluster.Client) (client.Client, error) {
+func newPoolClient(c *cluster.Client) (client.Client, error) {
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, err
@@ -264,19 +268,19 @@ func newHostListCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			of, err := poolClient(c)
+			api, err := newPoolClient(c)
 			if err != nil {
 				return err
 			}
-			hosts, err := pool.List(cmd.Context(), of)
+			hosts, err := pool.List(cmd.Context(), api)
 			if err != nil {
-				return refusedError(err)
+				return asConfigError(err)
 			}
 			rows := []view.PoolHost{}
 			for i := range hosts {
 				h := &hosts[i]
 				row := view.PoolHost{
-					Name: h.Name, Address: addressOf(h), State: string(cmp.Or(h.Status.State, kubeone.HostFree)),
+					Name: h.Name, Address: hostAddress(h), State: string(cmp.Or(h.Status.State, kubeone.HostFree)),
 					Domain: h.Spec.FailureDomain, Message: h.Status.Message,
 				}
 				if m := h.Status.Claim; m != nil {
@@ -285,7 +289,7 @@ func newHostListCommand(stdio IO) *cobra.Command {
 				rows = append(rows, row)
 			}
 			doc := view.PoolDocument{Format: view.PoolFormat, Hosts: rows}
-			return printResult(stdio.Out, output, documentOf(doc), func(out io.Writer) error {
+			return printResult(stdio.Out, output, jsonEncoder(doc), func(out io.Writer) error {
 				view.Pool(out, view.StyleFor(out, stdio.Getenv), rows)
 				return nil
 			})
@@ -314,12 +318,12 @@ func newHostRemoveCommand(stdio IO) *cobra.Command {
 			}
 			defer done()
 			for _, name := range args {
-				unreached, err := a.Remove(cmd.Context(), name, force)
+				unreachable, err := a.Remove(cmd.Context(), name, force)
 				if err != nil {
-					return refusedError(err)
+					return asConfigError(err)
 				}
-				if unreached != nil {
-					_, _ = fmt.Fprintf(stdio.Err, "warning: %s keeps the cluster's key: %v\n", name, unreached)
+				if unreachable != nil {
+					_, _ = fmt.Fprintf(stdio.Err, "warning: the cluster SSH key is still on %s: %v\n", name, unreachable)
 				}
 				_, _ = fmt.Fprintf(stdio.Out, "Removed %s.\n", name)
 			}

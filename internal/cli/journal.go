@@ -15,10 +15,10 @@ import (
 type journal struct {
 	mu     sync.Mutex
 	files  []*os.File
-	events []apply.Event // without the hosts' output
+	events []apply.Event // without the output of hosts
 }
 
-// openJournal opens the journal of a run in dir; extra is a second file, or "".
+// openJournal opens the journal of a run in dir and, unless extra is "", also the file extra.
 func openJournal(dir, run, extra string) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, &classError{view.ExitConfig, err}
@@ -49,7 +49,7 @@ func (j *journal) writeEvent(e apply.Event) {
 		j.events = append(j.events, e)
 	}
 	for _, f := range j.files {
-		_, _ = f.Write(append(line, '\n')) // a full disk on this machine must not stop the run
+		_, _ = f.Write(append(line, '\n')) // ignore errors: a full disk on this machine must not stop the run
 	}
 }
 

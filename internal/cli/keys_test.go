@@ -43,11 +43,11 @@ func TestAnAcceptedKeyAloneIsAPlan(t *testing.T) {
 			fsm.Join, false},
 	} {
 		p := engine.Proposal{Request: engine.Apply{}, Plan: c.plan, Decisions: []decide.Decision{{Route: c.decided}}}
-		if c.flags.onlyKeys(p) {
+		if c.flags.onlyRecordsKeys(p) {
 			t.Errorf("%s: without --accept-host-key", name)
 		}
 		c.flags.acceptHostKeys = accepts
-		if got := c.flags.onlyKeys(p); got != c.want {
+		if got := c.flags.onlyRecordsKeys(p); got != c.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}

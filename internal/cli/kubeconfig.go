@@ -6,6 +6,7 @@ import (
 	"io"
 	"kubeone/internal/view"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +71,7 @@ func writePrivate(path string, text []byte) error {
 // createPrivate creates a file with mode 0600 and replaces an existing one. On an error, the existing file stays
 // unchanged.
 func createPrivate(path string, write func(io.Writer) error) error {
-	tmp, err := os.CreateTemp(dirOf(path), ".kubeone-*") // created with mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
 	if err != nil {
 		return err
 	}

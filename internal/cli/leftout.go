@@ -14,21 +14,21 @@ import (
 	"kubeone/internal/view"
 )
 
-// leftOut lists hosts that a command skipped because they did not answer or cannot be changed.
-type leftOut struct {
-	hosts   []string // names
+// skippedHosts lists hosts that a command skipped because they did not respond or cannot be changed.
+type skippedHosts struct {
+	names   []string
 	reasons []string // one for each host, with its name
-	status  int
-	what    string // what was not done, such as "not reset"
+	status  int      // exit status
+	what    string   // what was not done, such as "not reset"
 }
 
-// leftOutOf returns the hosts that the proposal skips, with a reason for each, or nil if there are none. The status is
-// that of the first reason.
-func leftOutOf(p engine.Proposal, hosts []desired.Host, what string) *leftOut {
-	left := &leftOut{what: what}
+// findSkippedHosts returns those of the hosts that the proposal skips, with a reason for each, or nil if there are
+// none. The status is that of the first reason. what is the field of the result.
+func findSkippedHosts(p engine.Proposal, hosts []desired.Host, what string) *skippedHosts {
+	left := &skippedHosts{what: what}
 	add := func(id string, status int, why string) {
 		left.status = cmp.Or(left.status, status)
-		left.hosts = append(left.hosts, p.NameOf(id))
+		left.names = append(left.names, p.NameOf(id))
 		left.reasons = append(left.reasons, fmt.Sprintf("%s: %s", p.NameOf(id), why))
 	}
 	for _, h := range hosts {
@@ -42,19 +42,19 @@ func leftOutOf(p engine.Proposal, hosts []desired.Host, what string) *leftOut {
 			add(h.ID, view.ExitRuntime, "cannot be locked: "+seen.Unwritable)
 		}
 	}
-	if len(left.hosts) == 0 {
+	if len(left.names) == 0 {
 		return nil
 	}
 	return left
 }
 
-// reportEnd prints the result of a command that carries out plans, as text or as the last event of the stream. Skipped
-// hosts are an error; in text, the notes of the plan contain the reasons.
-func (f *applyFlags) reportEnd(stdio IO, text string, left *leftOut) error {
+// reportEnd prints the result of a command that carries out plans, as text or as the last event in the stream. It
+// returns an error if hosts were skipped. In text, the notes in the plan have already given the reasons.
+func (f *applyFlags) reportEnd(stdio IO, text string, left *skippedHosts) error {
 	if f.output == "json" {
 		e := apply.Event{Format: apply.EventFormat, Time: time.Now(), Type: apply.Result, Line: text}
 		if left != nil {
-			e.Error, e.Unknown = left.what+": "+strings.Join(left.reasons, "; "), left.hosts
+			e.Error, e.Unknown = left.what+": "+strings.Join(left.reasons, "; "), left.names
 		}
 		view.NewJSONProgress(stdio.Out).Event(e)
 	} else {
@@ -62,7 +62,7 @@ func (f *applyFlags) reportEnd(stdio IO, text string, left *leftOut) error {
 	}
 	if left != nil {
 		return &classError{left.status,
-			fmt.Errorf("%s: %s; the reasons are above", left.what, problem.List(left.hosts))}
+			fmt.Errorf("%s: %s; the reasons are above", left.what, problem.List(left.names))}
 	}
 	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// hostIDs returns the IDs of the named hosts of the manifest, which are about to be removed. If a name is unknown, it
-// asks the API: for the host of a Machine, the error names the object to delete.
+// hostIDs returns the IDs of the named hosts in the manifest, for a command that removes them. If a name is not in the
+// manifest, hostIDs inspects the cluster: if the name belongs to a Machine host, the error says which Machine to
+// delete.
 func hostIDs(ctx context.Context, w *workspace.Workspace, flag string, names ...string) ([]string, error) {
 	ids, unknown := w.HostIDs(flag, names...)
 	if unknown == nil {
@@ -19,22 +20,22 @@ func hostIDs(ctx context.Context, w *workspace.Workspace, flag string, names ...
 	}
 	seen, err := w.Engine.Observe(ctx)
 	if err != nil {
-		return nil, unknown // the unknown name is the mistake to report
+		return nil, unknown // report the unknown name, not the failed inspection
 	}
-	if of := machineNamed(seen.World.API.Pool, flag, names); of != nil {
-		return nil, &engine.ConfigError{Err: of}
+	if err := checkMachineHosts(seen.World.API.Pool, flag, names); err != nil {
+		return nil, &engine.ConfigError{Err: err}
 	}
 	return nil, unknown
 }
 
-// machineNamed returns an error about the first name that is the host, Node or address of a Machine, or nil.
-func machineNamed(pool *observed.Pool, flag string, names []string) error {
+// checkMachineHosts returns an error if a name is the host, Node or address of a Machine. The error names the Machine.
+func checkMachineHosts(pool *observed.Pool, flag string, names []string) error {
 	for _, name := range names {
 		if machine := pool.MachineOn(name); machine != "" {
-			namespace, of, _ := strings.Cut(machine, "/")
+			namespace, object, _ := strings.Cut(machine, "/")
 			return fmt.Errorf("%s names %q, which is the host of Machine %s: "+
 				"kubectl -n %s delete machine %s returns it",
-				flag, name, machine, namespace, of)
+				flag, name, machine, namespace, object)
 		}
 	}
 	return nil

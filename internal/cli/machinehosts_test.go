@@ -23,14 +23,14 @@ func TestTheHostOfAMachineIsNamedWithItsMachine(t *testing.T) {
 		"w-1": "kube-system/a", "192.0.2.1": "kube-system/a", "192.0.2.2": "kube-system/gone", "cloud-7": "x/b",
 		"w-3": "", "192.0.2.3": "", "nobody": "", "": "",
 	} {
-		err := machineNamed(pool, "--host", []string{"other", name})
+		err := checkMachineHosts(pool, "--host", []string{"other", name})
 		namespace, of, _ := strings.Cut(machine, "/")
 		says := "kubectl -n " + namespace + " delete machine " + of + " returns it"
 		if (err != nil) != (machine != "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", name, err, machine)
 		}
 	}
-	if err := machineNamed(nil, "--host", []string{"w-1"}); err != nil {
+	if err := checkMachineHosts(nil, "--host", []string{"w-1"}); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,22 +13,23 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// nodeChange says what to do with one host of a running cluster.
+// nodeChange describes the removal or replacement of one host in a running cluster.
 type nodeChange struct {
-	host          string // name or address
-	replace, gone bool
+	host        string // name or address
+	replace     bool   // join the host again after its removal
+	unreachable bool   // the host is permanently lost
 }
 
-// engineRequest returns the request to the engine.
+// engineRequest returns the request to the engine, with the ID of the host.
 func (c nodeChange) engineRequest(ctx context.Context, w *workspace.Workspace) (engine.Request, error) {
 	ids, err := hostIDs(ctx, w, "HOST", c.host)
 	switch {
 	case err != nil:
 		return nil, err
 	case c.replace:
-		return engine.Replace{Host: ids[0], Gone: c.gone}, nil
+		return engine.Replace{Host: ids[0], Gone: c.unreachable}, nil
 	}
-	return engine.Remove{Host: ids[0], Gone: c.gone}, nil
+	return engine.Remove{Host: ids[0], Gone: c.unreachable}, nil
 }
 
 // newNodeCommand returns "kubeone node".
@@ -70,7 +71,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	cmd.ValidArgsFunction = f.completeHosts
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&change.gone, "unreachable", false, "remove a host that does not respond and is permanently lost")
+	flags.BoolVar(&change.unreachable, "unreachable", false, "remove a host that does not respond and is permanently lost")
 	if change.replace {
 		f.artifacts.registerFlags(cmd)
 	}
@@ -92,7 +93,7 @@ func runNode(ctx context.Context, stdio IO, f *applyFlags, change nodeChange) er
 	return f.runUntilStable(stdio, func() error { return f.changeNode(ctx, stdio, w, r, change) })
 }
 
-// changeNode proposes, shows the plan, asks, carries it out, and reports the remaining work.
+// changeNode makes a plan, shows it, asks for confirmation, carries it out, and tells the operator the next step.
 func (f *applyFlags) changeNode(ctx context.Context, stdio IO, w *workspace.Workspace, r engine.Request,
 	change nodeChange) error {
 	p, err := proposeWhenIdle(ctx, stdio, w.Engine, r)
@@ -112,16 +113,16 @@ func (f *applyFlags) changeNode(ctx context.Context, stdio IO, w *workspace.Work
 	return f.checkChange(stdio, after, change)
 }
 
-// checkChange checks the result and tells the operator the next step.
+// checkChange returns an error if the change is not complete. Otherwise it tells the operator the next step.
 func (f *applyFlags) checkChange(stdio IO, after engine.Proposal, change nodeChange) error {
-	if change.replace && !change.gone {
+	if change.replace && !change.unreachable {
 		return f.verifyResult(stdio, after)
 	}
 	if len(after.Plan.Steps) > 0 {
 		return &classError{view.ExitRuntime, errors.New(
-			"all steps succeeded, but the cluster still has parts of the host; run the command again")}
+			"all steps succeeded, but the cluster still contains parts of the host; run the command again")}
 	}
-	defer f.notRunning(stdio, after)
+	defer f.printNotRunning(stdio, after)
 	next := "Now remove it from the manifest; otherwise kubeone apply joins it again."
 	if change.replace {
 		next = "Now prepare its replacement, as listed above, and run kubeone apply."

@@ -17,24 +17,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Output formats. The templates are those of kubectl.
+// Output formats. Templates work as in kubectl.
 const (
 	formatText       = "text"
 	formatJSON       = "json"
 	formatYAML       = "yaml"
 	formatJSONPath   = "jsonpath="
 	formatGoTemplate = "go-template="
-	formatMarkdown   = "markdown" // of a plan: a comment on a pull request
+	formatMarkdown   = "markdown" // plans only: a comment for a pull request
 )
 
-// resultFormats returns the formats of every command that prints a result.
+// resultFormats returns the formats that every command with a result supports.
 func resultFormats() []string {
 	return []string{formatText, formatJSON, formatYAML, formatJSONPath, formatGoTemplate}
 }
 
-// outputFlag adds -o to a command that prints a result; own are additional formats.
-func outputFlag(cmd *cobra.Command, into *string, own ...string) {
-	formatFlag(cmd, into, append(resultFormats(), own...), "")
+// outputFlag adds -o to a command that prints a result. more are additional formats.
+func outputFlag(cmd *cobra.Command, into *string, more ...string) {
+	formatFlag(cmd, into, append(resultFormats(), more...), "")
 }
 
 // objectFlag adds -o to a command that prints objects; the default is YAML.
@@ -47,7 +47,7 @@ func eventsFlag(cmd *cobra.Command, into *string) {
 	formatFlag(cmd, into, []string{formatText, formatJSON}, " (json prints a stream of events)")
 }
 
-// formatFlag adds -o with these formats; the first one is the default. The note ends the help.
+// formatFlag adds -o with these formats. The first format is the default. The help text ends with note.
 func formatFlag(cmd *cobra.Command, into *string, formats []string, note string) {
 	*into = formats[0]
 	value := &formatValue{into, formats}
@@ -55,8 +55,8 @@ func formatFlag(cmd *cobra.Command, into *string, formats []string, note string)
 	completeFlag(cmd, "output", formats...)
 }
 
-// formatValue is a flag value that must be one of formats. Parsing the command line refuses others, before any host is
-// contacted.
+// formatValue is a flag value that must be one of formats. Other values are rejected when the command line is parsed,
+// before any host is contacted.
 type formatValue struct {
 	value   *string
 	formats []string
@@ -80,7 +80,7 @@ func (f *formatValue) Set(value string) error {
 	}) {
 		return fmt.Errorf("--output must be %s, not %q", f.joinFormats(), value)
 	}
-	if _, err := templateOf(value); err != nil {
+	if _, err := newTemplatePrinter(value); err != nil {
 		return fmt.Errorf("--output %s: %w", value, err)
 	}
 	*f.value = value
@@ -90,7 +90,7 @@ func (f *formatValue) Set(value string) error {
 // Type returns the placeholder in the help.
 func (*formatValue) Type() string { return "FORMAT" }
 
-// joinFormats returns the formats as a phrase.
+// joinFormats returns the formats as a phrase, such as "text, json or yaml".
 func (f *formatValue) joinFormats() string {
 	names := slices.Clone(f.formats)
 	for i, name := range names {
@@ -102,14 +102,15 @@ func (f *formatValue) joinFormats() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// templateOf returns the printer of a template format, or nil for another format.
-func templateOf(format string) (printers.ResourcePrinter, error) {
+// newTemplatePrinter returns a printer for a template format, or nil for other formats. It fails if the template is not
+// valid.
+func newTemplatePrinter(format string) (printers.ResourcePrinter, error) {
 	if text, ok := strings.CutPrefix(format, formatJSONPath); ok {
 		p, err := printers.NewJSONPathPrinter(text)
 		if err != nil {
 			return nil, err
 		}
-		p.AllowMissingKeys(true) // like kubectl: empty optional fields are absent
+		p.AllowMissingKeys(true) // as in kubectl, because empty optional fields are left out
 		return p, nil
 	}
 	if text, ok := strings.CutPrefix(format, formatGoTemplate); ok {
@@ -118,8 +119,8 @@ func templateOf(format string) (printers.ResourcePrinter, error) {
 	return nil, nil //nolint:nilnil // not a template
 }
 
-// printResult prints a result in one of resultFormats: as text, or as the document in docs/json.md. The document is
-// created only if it is printed.
+// printResult prints a result as text, or as a document in another of resultFormats. It calls text or document, but not
+// both. docs/json.md describes the documents.
 func printResult(out io.Writer, format string, document func() ([]byte, error), text func(io.Writer) error) error {
 	if format == formatText {
 		return text(out)
@@ -141,9 +142,9 @@ func printResult(out io.Writer, format string, document func() ([]byte, error), 
 	return err
 }
 
-// printTemplate executes a template. Errors are mistakes in the command line.
+// printTemplate executes a template. If the template fails, the exit status is that of a mistake in the command line.
 func printTemplate(out io.Writer, format string, doc []byte) error {
-	printer, err := templateOf(format)
+	printer, err := newTemplatePrinter(format)
 	if err != nil {
 		return err
 	}
@@ -161,8 +162,8 @@ func printTemplate(out io.Writer, format string, doc []byte) error {
 	return err
 }
 
-// documentOf returns a function that encodes value as indented JSON without escaping <, > and &.
-func documentOf(value any) func() ([]byte, error) {
+// jsonEncoder returns a function for printResult that encodes value as indented JSON without escaping <, > and &.
+func jsonEncoder(value any) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		var b bytes.Buffer
 		encoder := json.NewEncoder(&b)

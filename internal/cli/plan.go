@@ -41,12 +41,12 @@ func newPlanCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			began := time.Now()
-			present := func(w *workspace.Workspace) error {
-				to := planOutput{format: output, file: out, scripts: scripts, load: time.Since(began)}
+			show := func(w *workspace.Workspace) error {
+				to := planOutput{format: output, file: out, scripts: scripts, loadTime: time.Since(began)}
 				return runPlan(cmd.Context(), stdio, f, w, to)
 			}
 			for _, f.version = range f.through {
-				if err := f.onTheWay(cmd.Context(), stdio, args, present); !errors.Is(err, errNotOnTheWay) {
+				if err := f.withIntermediateVersion(cmd.Context(), stdio, args, show); !errors.Is(err, errNoUpgrade) {
 					return err
 				}
 			}
@@ -56,7 +56,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			defer w.Close()
-			return present(w)
+			return show(w)
 		},
 	}
 	f.registerFlags(cmd)
@@ -74,10 +74,10 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// planOutput says how to show a plan and where to save it.
+// planOutput holds the output format of a plan and the places to save it.
 type planOutput struct {
-	format, file, scripts string
-	load                  time.Duration // duration of loading
+	format, file, scripts string        // file and scripts: "" means not to save
+	loadTime              time.Duration // for loading the manifest, addons and bundles
 }
 
 func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Workspace, to planOutput) error {
@@ -90,46 +90,48 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 	if err != nil {
 		return err
 	}
-	var unsaved error
+	var saveErr error
 	switch err := p.Unresolved(); {
 	case p.Decision().Route == fsm.Error:
-		to.file, to.scripts = "", "" // no plan: the problems are shown
+		to.file, to.scripts = "", "" // there is no plan to save; the problems are shown below
 	case err != nil && to.file != "":
-		unsaved = fmt.Errorf("the plan was not saved in %s: %w", to.file, err)
+		saveErr = fmt.Errorf("the plan was not saved in %s: %w", to.file, err)
 		to.file = ""
 	}
 	if err := savePlan(p, to.file, to.scripts); err != nil {
 		return err
 	}
-	if err := showProposal(stdio, p, f.proposalView(ctx, w, p, to.format)); err != nil || unsaved != nil {
-		return errors.Join(err, unsaved)
+	if err := showProposal(stdio, p, f.newDisplayOptions(ctx, w, p, to.format)); err != nil || saveErr != nil {
+		return errors.Join(err, saveErr)
 	}
 	if f.verbose {
-		view.PlanTiming(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), p.Plan, p.Observed.Spans, to.load, p.Took)
+		view.PlanTiming(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), p.Plan, p.Observed.Spans, to.loadTime, p.Took)
 	}
 	return f.planStatus(p)
 }
 
-// shownAs says how to show a plan.
-type shownAs struct {
+// displayOptions holds the settings for showing a plan.
+type displayOptions struct {
 	format  string
 	verbose bool
-	diff    bool       // show differing lines
-	sets    []diff.Set // the differing lines
+	diff    bool       // show sets
+	sets    []diff.Set // differing lines in files and objects
 }
 
-// proposalView returns how the flags show a proposal. It computes differences only with --diff and if there are steps.
-func (f *clusterFlags) proposalView(ctx context.Context, w *workspace.Workspace, p engine.Proposal,
-	format string) shownAs {
-	as := shownAs{format: format, verbose: f.verbose, diff: f.diff && len(p.Plan.Steps) > 0}
+// newDisplayOptions returns the settings from the flags. With --diff, it also computes the differing lines if the plan
+// contains steps.
+func (f *clusterFlags) newDisplayOptions(ctx context.Context, w *workspace.Workspace, p engine.Proposal,
+	format string) displayOptions {
+	as := displayOptions{format: format, verbose: f.verbose, diff: f.diff && len(p.Plan.Steps) > 0}
 	if as.diff {
 		as.sets = w.Engine.Diff(ctx, p)
 	}
 	return as
 }
 
-// showProposal prints a plan, or the problems that prevent one.
-func showProposal(stdio IO, p engine.Proposal, as shownAs) error {
+// showProposal prints a plan, or the problems that prevent one. With a format for programs, it prints the problems to
+// standard error as well.
+func showProposal(stdio IO, p engine.Proposal, as displayOptions) error {
 	d := p.Decision()
 	document := func() ([]byte, error) { return view.PlanJSON(p.Plan, as.sets, p.Decisions...) }
 	if as.format == formatMarkdown {
@@ -164,8 +166,8 @@ func verbosityOf(verbose bool) view.Verbosity {
 	return view.Normal
 }
 
-// planStatus returns the exit status of a plan that is not carried out. With --allow-unsupported, unsupported fields do
-// not count.
+// planStatus returns the exit status of a plan that is not carried out, as an error, or nil for status 0. With
+// --allow-unsupported, it ignores unsupported fields.
 func (f *clusterFlags) planStatus(p engine.Proposal) error {
 	status := view.Exit(p.Plan, p.Decisions...)
 	if status == view.ExitExcept && f.allowUnsupported && len(p.Plan.Unlike) == 0 {
@@ -177,7 +179,8 @@ func (f *clusterFlags) planStatus(p engine.Proposal) error {
 	return nil
 }
 
-// savePlan writes the plan and the scripts to out and scripts; "" skips them.
+// savePlan writes the plan to the file out and the scripts to the directory scripts. If a path is "", it skips that
+// part.
 func savePlan(p engine.Proposal, out, scripts string) error {
 	if out != "" {
 		saved := p.Plan
@@ -193,7 +196,7 @@ func savePlan(p engine.Proposal, out, scripts string) error {
 	if scripts == "" {
 		return nil
 	}
-	// Scripts hold no secrets, and other users may review them.
+	// Other users can read the scripts to review them. Scripts contain no secrets.
 	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // see above
 		return &classError{view.ExitConfig, err}
 	}
@@ -207,7 +210,7 @@ func savePlan(p engine.Proposal, out, scripts string) error {
 	return nil
 }
 
-// readSavedPlan reads a plan saved by plan --out.
+// readSavedPlan reads a plan that was saved with plan --out.
 func readSavedPlan(path string) (plan.Plan, error) {
 	var p plan.Plan
 	text, err := os.ReadFile(path)
@@ -220,8 +223,8 @@ func readSavedPlan(path string) (plan.Plan, error) {
 	return p, nil
 }
 
-// proposeWhenIdle waits until steps of earlier runs have finished, and then proposes. Unhealthy members get time to
-// recover (proposeReady).
+// proposeWhenIdle makes a proposal. If steps of earlier runs are still running, it waits for them and makes a new
+// proposal. Like proposeReady, it gives unhealthy members time to recover.
 func proposeWhenIdle(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
 	p, err := e.Propose(ctx, r)
 	if running := p.RunningSteps(); len(running) > 0 {
@@ -237,8 +240,9 @@ func proposeWhenIdle(ctx context.Context, stdio IO, e *engine.Engine, r engine.R
 	return proposeReady(ctx, stdio, e, p, err, engine.SettleTimeout)
 }
 
-// proposeReady proposes again while something may only be slow, before it calls the operator or refuses a request. The
-// proposal and the error are those of the first attempt.
+// proposeReady gives slow components and members time to become ready before the operator must act or the request is
+// refused. It takes the first proposal and its error, and makes new proposals until the cluster is ready or the timeout
+// ends. It returns the last proposal and its error.
 func proposeReady(ctx context.Context, stdio IO, e *engine.Engine, first engine.Proposal, err error,
 	timeout time.Duration) (engine.Proposal, error) {
 	return e.ProposeUntilReady(ctx, first, err, timeout, func(pending []engine.Pending, timeout time.Duration) {

@@ -117,49 +117,52 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 	if yes, err := f.confirmPlan(stdio, p, "Carry out this recovery?"); err != nil || !yes {
 		return err
 	}
-	var back comeback
-	after, err := f.carryOutSeen(ctx, stdio, w, p, func(p engine.Proposal) { back.observe(p, time.Now()) })
+	var timer recoveryTimer
+	after, err := f.carryOutObserved(ctx, stdio, w, p, func(p engine.Proposal) { timer.observe(p, time.Now()) })
 	if err != nil {
 		return err
 	}
-	return f.reportRecovery(stdio, after, back.at.Sub(started))
+	return f.reportRecovery(stdio, after, timer.end.Sub(started))
 }
 
-// comeback records since when a recovered cluster has all its members and Nodes back, whatever runs on them. If they
-// are not back, it records the time of the last check.
-type comeback struct {
-	at    time.Time
-	whole bool
+// recoveryTimer measures when all members and Nodes of a cluster are restored. Components on the Nodes, such as cluster
+// DNS, may take longer.
+type recoveryTimer struct {
+	end      time.Time // since when everything is restored; until then, the time of the last check
+	restored bool
 }
 
-func (c *comeback) observe(p engine.Proposal, now time.Time) {
-	whole := p.Matches() && !slices.ContainsFunc(p.Pending(nil), func(o engine.Pending) bool {
+// observe checks a proposal made at the given time.
+func (t *recoveryTimer) observe(p engine.Proposal, now time.Time) {
+	restored := p.Matches() && !slices.ContainsFunc(p.Pending(nil), func(o engine.Pending) bool {
 		return o.Why != engine.NotRunning
 	})
-	if !whole || !c.whole {
-		c.at = now
+	if !restored || !t.restored {
+		t.end = now
 	}
-	c.whole = whole
+	t.restored = restored
 }
 
-// reportRecovery prints how much of the cluster is restored.
+// reportRecovery prints how many Nodes are Ready and how long the recovery took. If steps remain, it shows them and
+// returns an error.
 func (f *recoverFlags) reportRecovery(stdio IO, after engine.Proposal, took time.Duration) error {
 	if f.output == "text" {
-		ready, all := readyNodes(after.Observed.World)
+		ready, all := countNodes(after.Observed.World)
 		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command started.\n", ready, all,
 			took.Round(time.Second))
 	}
 	if after.Matches() {
 		return f.verifyResult(stdio, after)
 	}
-	if err := f.showPlan(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
+	if err := f.showPlan(stdio, after, displayOptions{format: formatText, verbose: f.verbose}); err != nil {
 		return err
 	}
 	return &classError{view.ExitRuntime,
 		errors.New("the cluster is restored, but the steps listed above remain; run kubeone apply")}
 }
 
-func readyNodes(w observed.World) (ready, all int) {
+// countNodes returns the number of Ready Nodes and of all Nodes.
+func countNodes(w observed.World) (ready, all int) {
 	for _, n := range w.API.Nodes {
 		if n.Ready == observed.Yes {
 			ready++

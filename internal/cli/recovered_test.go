@@ -27,11 +27,11 @@ func TestWhenARecoveredClusterIsBack(t *testing.T) {
 		"a member is late once more": {[]engine.Proposal{well, late, well, well}, 2 * time.Second},
 		"it is not, at the end":      {[]engine.Proposal{well, late, late}, 2 * time.Second},
 	} {
-		var back comeback
+		var timer recoveryTimer
 		for i, p := range c.looks {
-			back.observe(p, began.Add(time.Duration(i)*time.Second))
+			timer.observe(p, began.Add(time.Duration(i)*time.Second))
 		}
-		if got := back.at.Sub(began); got != c.want {
+		if got := timer.end.Sub(began); got != c.want {
 			t.Errorf("%s: after %s, want %s", name, got, c.want)
 		}
 	}

@@ -66,7 +66,7 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 		for _, note := range p.Plan.Notes {
 			_, _ = fmt.Fprintln(f.planWriter(stdio), note)
 		}
-		return f.reportEnd(stdio, "No changes. "+bareText(p), notReset(p))
+		return f.reportEnd(stdio, "No changes. "+bareHostsText(p), findHostsNotReset(p))
 	}
 	if yes, err := f.confirmPlan(stdio, p, "Remove all of this, including its data?"); err != nil || !yes {
 		return err
@@ -77,28 +77,28 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 	}
 	if len(after.Plan.Steps) > 0 {
 		return &classError{view.ExitRuntime,
-			errors.New("all steps succeeded, but hosts still have parts of the cluster; run the command again")}
+			errors.New("all steps succeeded, but hosts still contain parts of the cluster; run the command again")}
 	}
-	f.notRunning(stdio, after)
-	return f.reportEnd(stdio, "Done. "+bareText(after), notReset(after))
+	f.printNotRunning(stdio, after)
+	return f.reportEnd(stdio, "Done. "+bareHostsText(after), findHostsNotReset(after))
 }
 
-// bareText says which hosts are bare after a reset, or if there is nothing to reset.
-func bareText(p engine.Proposal) string {
-	switch left := notReset(p); {
+// bareHostsText returns a sentence about which hosts are bare: all, none, or all except the skipped ones.
+func bareHostsText(p engine.Proposal) string {
+	switch left := findHostsNotReset(p); {
 	case left == nil:
 		return "The hosts are bare."
-	case len(left.hosts) == len(p.Want.Hosts()):
+	case len(left.names) == len(p.Want.Hosts()):
 		return "No host could be reset."
 	}
 	return "The other hosts are bare."
 }
 
-// notReset returns the hosts that a reset of the whole cluster skips. It is nil if there are none, and with --host:
-// each named host is reset or refused.
-func notReset(p engine.Proposal) *leftOut {
+// findHostsNotReset returns the hosts that a reset of the whole cluster skips, or nil if there are none. With --host,
+// it always returns nil, because the command resets or refuses each named host.
+func findHostsNotReset(p engine.Proposal) *skippedHosts {
 	if r, ok := p.Request.(engine.Reset); ok && len(r.Hosts) > 0 {
 		return nil
 	}
-	return leftOutOf(p, p.Want.Hosts(), "not reset")
+	return findSkippedHosts(p, p.Want.Hosts(), "not reset")
 }

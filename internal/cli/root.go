@@ -1,6 +1,6 @@
-// Package cli implements the commands of kubeone, each in a file of its name. A command parses flags, makes a call, and
-// prints the result. Results go to standard output and progress to standard error. The exit status tells the class of a
-// failure (exit.go).
+// Package cli implements the commands of kubeone, each in a file of the same name. A command parses flags, makes a
+// call, and prints the result. It prints results to standard output and progress to standard error. The exit status
+// depends on the class of the failure (exit.go).
 package cli
 
 import (
@@ -23,9 +23,9 @@ type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Interactive reports whether an operator can answer questions.
+	// Interactive reports whether the program can ask the operator questions.
 	Interactive func() bool
-	// Interrupts delivers the operator's Ctrl-C. If nil, the signals of the process are used.
+	// Interrupts delivers a value for each Ctrl-C. If nil, the program handles the signals of its process.
 	Interrupts <-chan os.Signal
 }
 
@@ -39,7 +39,7 @@ func OS() IO {
 	}
 }
 
-// Main runs the program and returns its exit status.
+// Main runs the program with the command-line arguments args, without the program name, and returns its exit status.
 func Main(ctx context.Context, args []string, stdio IO) int {
 	out := view.NewTerminal(stdio.Out)
 	stdio.Out, stdio.Err = out, view.NewTerminal(stdio.Err)
@@ -54,8 +54,8 @@ func Main(ctx context.Context, args []string, stdio IO) int {
 	if !begun {
 		err = &usageError{err, cmd.CommandPath()}
 	}
-	var silent *statusError
-	if !errors.As(err, &silent) {
+	var explained *statusError
+	if !errors.As(err, &explained) {
 		printError(stdio.Err, err)
 		printFailure(out, cmd, err)
 	}
@@ -99,10 +99,10 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetCompletionCommandGroupID("tools")
 	root.SetUsageFunc(writeUsage)
 	root.Flags().Bool("version", false, "print the version")
-	root.SetVersionTemplate(versionsOf().String() + "\n")
-	root.SetGlobalNormalizationFunc(normalFlag)
-	root.SetFlagErrorFunc(missingFlag)
-	refuseMissing(root)
+	root.SetVersionTemplate(newVersionInfo().String() + "\n")
+	root.SetGlobalNormalizationFunc(normalizeFlag)
+	root.SetFlagErrorFunc(explainUpstreamFlag)
+	refuseUpstreamCommands(root)
 	return root
 }
 
@@ -115,15 +115,16 @@ func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 	root.AddCommand(commands...)
 }
 
-// normalFlag makes --limit an alias of --host.
-func normalFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+// normalizeFlag makes --limit an alias for --host.
+func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "limit" {
 		name = "host"
 	}
 	return pflag.NormalizedName(name)
 }
 
-// markBegun sets begun when a command starts its own work. Failures before that are mistakes in the command line.
+// markBegun makes the command and its subcommands set begun when they start to run. If a command fails before that, the
+// failure is a mistake in the command line.
 func markBegun(cmd *cobra.Command, begun *bool) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -136,14 +137,15 @@ func markBegun(cmd *cobra.Command, begun *bool) {
 	}
 }
 
-// refuseUnknownCommand refuses unknown subcommands and suggests similar ones.
+// refuseUnknownCommand returns an error if there is an argument, because it is not a subcommand. The error suggests
+// similar subcommands.
 func refuseUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	err := fmt.Errorf("unknown command %q", cmd.CommandPath()+" "+args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, " or "))
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(similar, " or "))
 	}
 	return err
 }

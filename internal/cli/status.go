@@ -29,7 +29,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			in := statusOf(p, time.Now())
+			in := newStatusInput(p, time.Now())
 			err = printResult(stdio.Out, output, func() ([]byte, error) { return view.StatusJSON(in) },
 				func(out io.Writer) error {
 					view.Status(out, view.StyleFor(out, stdio.Getenv), in)
@@ -49,9 +49,9 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// inspectCluster inspects every host, the API and etcd, and changes nothing. It checks unhealthy members again until
-// patience ends.
-func (f *clusterFlags) inspectCluster(ctx context.Context, stdio IO, args []string, patience time.Duration) (
+// inspectCluster inspects every host, the API and etcd, and changes nothing. It inspects unhealthy members again until
+// the timeout ends; 0 means once.
+func (f *clusterFlags) inspectCluster(ctx context.Context, stdio IO, args []string, timeout time.Duration) (
 	engine.Proposal, error) {
 	w, err := f.openCluster(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
@@ -60,12 +60,12 @@ func (f *clusterFlags) inspectCluster(ctx context.Context, stdio IO, args []stri
 	defer w.Close()
 	r := engine.Apply{NamesOnly: true}
 	p, err := w.Engine.Propose(ctx, r)
-	if patience == 0 {
+	if timeout == 0 {
 		return p, err
 	}
-	return proposeReady(ctx, stdio, w.Engine, p, err, patience)
+	return proposeReady(ctx, stdio, w.Engine, p, err, timeout)
 }
 
-func statusOf(p engine.Proposal, now time.Time) view.StatusInput {
+func newStatusInput(p engine.Proposal, now time.Time) view.StatusInput {
 	return view.StatusInput{Want: p.Want, World: p.Observed.World, Decision: p.Decision(), Now: now}
 }

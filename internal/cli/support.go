@@ -48,6 +48,8 @@ func newSupportCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
+// writeSupport writes the archive and prints its name and what is missing in it. It returns an error if no host
+// responded.
 func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file string) error {
 	p, err := w.Engine.Propose(ctx, engine.Apply{NamesOnly: true})
 	if err != nil {
@@ -68,22 +70,22 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 		return &classError{view.ExitConfig, fmt.Errorf("write %s: %w", file, err)}
 	}
 	for _, m := range missing {
-		_, _ = fmt.Fprintf(stdio.Err, "missing: %s: %s\n", m.What, firstLineOf(m.Why))
+		_, _ = fmt.Fprintf(stdio.Err, "missing: %s: %s\n", m.What, firstLine(m.Why))
 	}
 	if _, err := fmt.Fprintln(stdio.Out, file); err != nil {
 		return err
 	}
-	if left := leftOutOf(p, p.Want.Hosts(), ""); left != nil && len(left.hosts) == len(p.Want.Hosts()) {
+	if left := findSkippedHosts(p, p.Want.Hosts(), ""); left != nil && len(left.names) == len(p.Want.Hosts()) {
 		return &classError{left.status, fmt.Errorf("no host answered: %s contains only data from this machine", file)}
 	}
 	return nil
 }
 
-// clusterDocuments returns what the commands would print about the cluster, and the data behind it.
+// clusterDocuments returns the output of plan, status, history and version, and the data it is based on.
 func clusterDocuments(w *workspace.Workspace, p engine.Proposal, runs []record.Run,
 	now time.Time) ([]support.Document, error) {
 	var status, history bytes.Buffer
-	in := statusOf(p, now)
+	in := newStatusInput(p, now)
 	view.Status(&status, view.Style{}, in)
 	view.History(&history, view.Style{}, runs)
 	var errs []error
@@ -96,7 +98,7 @@ func clusterDocuments(w *workspace.Workspace, p engine.Proposal, runs []record.R
 	var text bytes.Buffer
 	view.Plan(&text, view.Style{}, p.Plan, view.Verbose)
 	out := []support.Document{
-		document("versions.json")(json.MarshalIndent(versionsOf(), "", "  ")),
+		document("versions.json")(json.MarshalIndent(newVersionInfo(), "", "  ")),
 		{Name: "manifest.yaml", Text: w.Manifest()},
 		{Name: "plan.txt", Text: text.Bytes()}, document("plan.json")(view.PlanJSON(p.Plan, nil, p.Decisions...)),
 		{Name: "status.txt", Text: status.Bytes()}, document("status.json")(view.StatusJSON(in)),
@@ -117,7 +119,7 @@ func proxyCredentials(getenv func(string) string) []string {
 	return out
 }
 
-func firstLineOf(text string) string {
+func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }

@@ -17,18 +17,19 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// upgradeFlags holds settings that override the upgrade section of the manifest for one run, and intermediate versions.
+// upgradeFlags holds the flags that override the upgrade section in the manifest for one run, and those for
+// intermediate versions.
 type upgradeFlags struct {
 	selector       string
 	through        []string
 	options        decide.Options
-	version        string // intermediate version; "" means the manifest's
+	version        string // intermediate version; "" means the version in the manifest
 	maxUnavailable string
 	maxParallel    int
 	noCanary       bool
 	drainTimeout   time.Duration
 	onTimeout      string
-	changed        func(flag string) bool
+	changed        func(flag string) bool // reports whether a flag was given; nil means that none was
 }
 
 func (f *upgradeFlags) registerFlags(cmd *cobra.Command) {
@@ -52,8 +53,8 @@ func (f *upgradeFlags) registerFlags(cmd *cobra.Command) {
 	completeFlag(cmd, "on-drain-timeout", "stop", "skip", "force")
 }
 
-// givenOptions returns the settings given on the command line.
-func (f *upgradeFlags) givenOptions() workspace.UpgradeOptions {
+// upgradeOptions returns the settings given on the command line. The manifest decides the other settings.
+func (f *upgradeFlags) upgradeOptions() workspace.UpgradeOptions {
 	o := workspace.UpgradeOptions{MaxUnavailable: f.maxUnavailable, OnTimeout: f.onTimeout}
 	if f.changed == nil {
 		return o
@@ -71,11 +72,12 @@ func (f *upgradeFlags) givenOptions() workspace.UpgradeOptions {
 	return o
 }
 
-// errNotOnTheWay means that the cluster is already past a version of --through, or not ready for an upgrade.
-var errNotOnTheWay = errors.New("not on the way")
+// errNoUpgrade means that the plan does not include an upgrade to an intermediate version: the cluster is already past
+// that version, or is not ready for an upgrade.
+var errNoUpgrade = errors.New("no upgrade to the intermediate version")
 
-// upgradeThrough upgrades to each version of --through that is still ahead, each with its own plan. ended reports that
-// nothing may follow: a dry run shows only the first of these plans.
+// upgradeThrough upgrades to each version in --through that the cluster has not reached yet, each with its own plan. If
+// ended is true, the command must end with err: an upgrade failed or stopped, or a dry run has shown the first plan.
 func (f *applyFlags) upgradeThrough(
 	ctx context.Context, stdio IO, as variant, args []string,
 ) (ended bool, err error) {
@@ -89,7 +91,7 @@ func (f *applyFlags) upgradeThrough(
 	for _, version := range f.through {
 		stage := *f
 		stage.version, stage.through = version, nil
-		err := stage.onTheWay(ctx, stdio, args, func(w *workspace.Workspace) error {
+		err := stage.withIntermediateVersion(ctx, stdio, args, func(w *workspace.Workspace) error {
 			return stage.runUntilStable(stdio, func() error { return stage.proposeAndCarryOut(ctx, stdio, w, as) })
 		})
 		var status *statusError
@@ -98,7 +100,7 @@ func (f *applyFlags) upgradeThrough(
 			_, _ = fmt.Fprintf(stdio.Err,
 				"The upgrade stopped at %s. Fix the problems listed above and run the command again.\n", version)
 			return true, err
-		case err != nil && !errors.Is(err, errNotOnTheWay):
+		case err != nil && !errors.Is(err, errNoUpgrade):
 			return true, err
 		case err == nil && f.dryRun:
 			return true, nil
@@ -107,7 +109,7 @@ func (f *applyFlags) upgradeThrough(
 	return false, nil
 }
 
-// checkThrough validates --through.
+// checkThrough returns an error if a value of --through is not a version.
 func (f *upgradeFlags) checkThrough() error {
 	for _, v := range f.through {
 		if _, err := version.ParseSemantic(v); err != nil {
@@ -118,9 +120,10 @@ func (f *upgradeFlags) checkThrough() error {
 	return nil
 }
 
-// onTheWay opens the cluster and calls then if the plan includes an upgrade to f.version, possibly after a repair.
-func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string,
-	then func(*workspace.Workspace) error) error {
+// withIntermediateVersion opens the cluster and calls run if the plan includes an upgrade to f.version, possibly after
+// a repair. Otherwise it returns errNoUpgrade.
+func (f *clusterFlags) withIntermediateVersion(ctx context.Context, stdio IO, args []string,
+	run func(*workspace.Workspace) error) error {
 	w, err := f.openCluster(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
 		return err
@@ -135,8 +138,8 @@ func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string,
 		return err
 	}
 	if !slices.Contains(p.Plan.Routes, string(fsm.Upgrade)) {
-		return errNotOnTheWay
+		return errNoUpgrade
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "Intermediate version: Kubernetes %s.\n", f.version)
-	return then(w)
+	return run(w)
 }

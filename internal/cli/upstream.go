@@ -13,8 +13,9 @@ import (
 
 // upstreamGap is a command or flag of upstream KubeOne that does not exist here.
 type upstreamGap struct {
-	commands string // separated by ", "; anyCommand, or beforeName for flags before the command
-	flags    string // separated by ", "; "" means the commands themselves
+	// commands are separated by ", ". anyCommand means every command, beforeName flags before the name of a command.
+	commands string
+	flags    string // separated by ", "; "" means that the commands do not exist
 	instead  string // alternative or reason, in Markdown
 }
 
@@ -23,7 +24,7 @@ const (
 	beforeName = "before its name"
 )
 
-// upstreamGaps holds the rows of the table in docs/commands.md.
+// upstreamGaps holds the rows for the table in docs/commands.md.
 var upstreamGaps = []upstreamGap{
 	{"all", "-d, --debug, --log-format",
 		"`-v` prints more details; `-o json` and `--log-file FILE` are for programs. `-l` of `apply` is " +
@@ -32,7 +33,7 @@ var upstreamGaps = []upstreamGap{
 		"put it after the command: `kubeone apply -v`"},
 	{"completion bash, completion fish, completion zsh, config print, version", "-m, --manifest, -t, " +
 		"--tfjson, -c, --credentials, -v, --verbose",
-		"these commands read no manifest"},
+		"these commands do not read a manifest"},
 	{"apply", "-b, --backup",
 		"use `kubeone backup`, which also includes etcd and is encrypted"},
 	{"apply", "--no-init",
@@ -48,7 +49,7 @@ var upstreamGaps = []upstreamGap{
 	{"reset", "--destroy-workers",
 		"Machine hosts are always returned to the pool first, unless you use `--abandon-machines`"},
 	{"reset", "--remove-volumes, --remove-lb-services",
-		"kubeone calls no cloud API; first delete the objects in the cluster that create volumes or load " +
+		"kubeone does not call cloud APIs; first delete the objects in the cluster that create volumes or load " +
 			"balancers"},
 	{"reset", "--remove-binaries",
 		"binaries are always removed"},
@@ -87,14 +88,14 @@ var upstreamGaps = []upstreamGap{
 		"use this page and `--help`"},
 }
 
-// plainText removes the Markdown of a sentence.
+// plainText removes links and backquotes from Markdown.
 func plainText(markdown string) string {
 	link := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
 }
 
-// missingCommand returns an error about a command that only upstream has, with its alternative, or nil.
-func missingCommand(cmd *cobra.Command, args []string) error {
+// checkUpstreamCommand returns an error with the alternative if the command exists only in upstream KubeOne.
+func checkUpstreamCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -111,8 +112,9 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// missingFlag adds the alternative to an error about a flag that only upstream has.
-func missingFlag(cmd *cobra.Command, err error) error {
+// explainUpstreamFlag adds the alternative to an error about an unknown flag that exists in upstream KubeOne. It
+// returns other errors unchanged.
+func explainUpstreamFlag(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
 		return err
@@ -135,17 +137,18 @@ func missingFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// refuseMissing makes every command with arguments refuse commands that only upstream has.
-func refuseMissing(cmd *cobra.Command) {
+// refuseUpstreamCommands makes the command and its subcommands refuse arguments that name a command in upstream
+// KubeOne.
+func refuseUpstreamCommands(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
-			if err := missingCommand(cmd, given); err != nil {
+			if err := checkUpstreamCommand(cmd, given); err != nil {
 				return err
 			}
 			return args(cmd, given)
 		}
 	}
-	for _, below := range cmd.Commands() {
-		refuseMissing(below)
+	for _, sub := range cmd.Commands() {
+		refuseUpstreamCommands(sub)
 	}
 }

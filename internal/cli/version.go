@@ -23,8 +23,8 @@ func newVersionCommand(stdio IO) *cobra.Command {
 			"  kubeone version -o 'jsonpath={.version}'",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			info := versionsOf()
-			return printResult(stdio.Out, output, documentOf(info), func(out io.Writer) error {
+			info := newVersionInfo()
+			return printResult(stdio.Out, output, jsonEncoder(info), func(out io.Writer) error {
 				_, err := io.WriteString(out, info.String()+"\n")
 				return err
 			})
@@ -34,7 +34,7 @@ func newVersionCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// versionInfo is the JSON of "version".
+// versionInfo is the JSON that "version" prints.
 type versionInfo struct {
 	Version    string   `json:"version"`
 	Go         string   `json:"go"`
@@ -42,11 +42,11 @@ type versionInfo struct {
 	Kubernetes []string `json:"kubernetes"`
 }
 
-// String returns the versions in one line.
+// String returns the versions on one line.
 func (v versionInfo) String() string {
 	return fmt.Sprintf("kubeone %s (%s, %s), for Kubernetes %v", v.Version, v.Go, v.Platform, v.Kubernetes)
 }
 
-func versionsOf() versionInfo {
+func newVersionInfo() versionInfo {
 	return versionInfo{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, release.Supported()}
 }

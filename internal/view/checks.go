@@ -26,11 +26,11 @@ type Check struct {
 // Kubernetes API answers. The network plugin and kube-proxy run on every Node, and cluster DNS runs. The voters of etcd
 // are known and healthy. The certificates of every control-plane host are known and have not expired. Every Machine is
 // a Ready Node. Unknown means unhealthy. Drift does not affect health.
-func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
+func Healthy(st StatusInput) bool { return NewReport(st).Healthy }
 
 func statusChecks(st StatusInput, r Report) []Check {
 	all := []Check{
-		checkAll("hosts", "healthy", r.Hosts, func(h HostReport) (bool, string) {
+		checkHosts("hosts", "healthy", r.Hosts, func(h HostReport) (bool, string) {
 			return h.Condition == condition.Healthy, string(h.Condition)
 		}),
 		checkNodes(st.World.API, r.Hosts),
@@ -45,8 +45,8 @@ func statusChecks(st StatusInput, r Report) []Check {
 	return all
 }
 
-// checkAll is OK if every host is; the detail names the others.
-func checkAll(name, good string, hosts []HostReport, ok func(HostReport) (bool, string)) Check {
+// checkHosts is OK if every host is; the detail names the others.
+func checkHosts(name, good string, hosts []HostReport, ok func(HostReport) (bool, string)) Check {
 	var bad []string
 	for _, h := range hosts {
 		if fine, how := ok(h); !fine {
@@ -65,7 +65,7 @@ func checkNodes(a observed.API, hosts []HostReport) Check {
 	if a.Reached != observed.Yes {
 		return Check{"nodes", false, "not known while the API does not answer"}
 	}
-	return checkAll("nodes", "Ready", hosts, func(h HostReport) (bool, string) {
+	return checkHosts("nodes", "Ready", hosts, func(h HostReport) (bool, string) {
 		return h.NodeReady == observed.Yes, nodeText(h)
 	})
 }
@@ -183,8 +183,8 @@ func checkComponents(st StatusInput) Check {
 	return Check{"components", true, "network, Services and DNS run everywhere they should"}
 }
 
-// objectsOf returns the live objects that differ from the manifest.
-func objectsOf(a observed.API) []string {
+// differingObjects returns the live objects that differ from the manifest.
+func differingObjects(a observed.API) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
 		c := a.Compared[name]
@@ -212,7 +212,7 @@ func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]strin
 
 func (p *page) addDiagnoses(severity string, as ink, ps []problem.Problem, names map[string]string) {
 	for _, found := range ps {
-		p.addParagraph(p.style.paintText(as, severity), atHost(nameOf(names, found.Host), found.What()), plain)
+		p.addParagraph(p.style.paintText(as, severity), atHost(nameOrID(names, found.Host), found.What()), plain)
 		if do := found.Do(); do != "" {
 			p.addParagraph(strings.Repeat(" ", textWidth(severity)), do, dim)
 		}

@@ -34,7 +34,7 @@ func TestDiffAsText(t *testing.T) {
 	}
 	colour := render(func(b *bytes.Buffer) { Diff(b, inColour, documentedDiffs()) })
 	plain := render(func(b *bytes.Buffer) { Diff(b, onTerminal, documentedDiffs()) })
-	if colour == plain || escape.ReplaceAllString(colour, "") != plain {
+	if colour == plain || escapeSequence.ReplaceAllString(colour, "") != plain {
 		t.Errorf("plain:\n%s\ncolour:\n%q", plain, colour)
 	}
 }

@@ -58,7 +58,7 @@ func NewMembersDocument(cluster string, s etcd.Survey) MembersDocument {
 		Healthy:    s.Agreed && s.Consistent != etcd.Different && len(s.Orphans) == 0, Members: []SurveyReport{},
 	}
 	for _, m := range s.Members {
-		r := surveyReport(m)
+		r := newSurveyReport(m)
 		doc.Healthy = doc.Healthy && r.Healthy && len(r.Alarms) == 0
 		doc.Members = append(doc.Members, r)
 	}
@@ -68,7 +68,7 @@ func NewMembersDocument(cluster string, s etcd.Survey) MembersDocument {
 	return doc
 }
 
-func surveyReport(m etcd.Surveyed) SurveyReport {
+func newSurveyReport(m etcd.Surveyed) SurveyReport {
 	r := SurveyReport{
 		ID: etcd.HexID(m.ID), Name: m.Name, Healthy: m.Healthy(), Leader: m.Leads(), Learner: m.Learner,
 		Alarms:   m.Alarms,
@@ -297,7 +297,7 @@ func NewCertificatesDocument(want desired.Cluster, is observed.World, names map[
 		}
 		for _, c := range seen.Certificates {
 			r := CertificateEnd{
-				Host: name, Name: c.Name, Kind: kindOf(c.Name), NotAfter: c.NotAfter, Signer: c.Signer,
+				Host: name, Name: c.Name, Kind: certificateKind(c.Name), NotAfter: c.NotAfter, Signer: c.Signer,
 				Days: Days(now, c.NotAfter), Expired: c.Expired, Soon: c.Soon,
 			}
 			doc.Healthy = doc.Healthy && !r.Expired && !r.Soon
@@ -308,7 +308,7 @@ func NewCertificatesDocument(want desired.Cluster, is observed.World, names map[
 	return doc
 }
 
-func kindOf(name string) string {
+func certificateKind(name string) string {
 	switch {
 	case condition.IsAuthority(name):
 		return "authority"

@@ -25,7 +25,7 @@ func HistoryJSON(name string, runs []record.Run) ([]byte, error) {
 }
 
 // moment is the format of times. It is UTC, because runs come from several machines.
-const moment = "2006-01-02 15:04:05 UTC"
+const historyTimeFormat = "2006-01-02 15:04:05 UTC"
 
 // History writes one line for each run, newest first, with errors below. A run ID begins with its time (UTC).
 func History(w io.Writer, s Style, runs []record.Run) {
@@ -38,9 +38,9 @@ func History(w io.Writer, s Style, runs []record.Run) {
 	t := &table{head: []string{"RUN", "  TOOK", "STEPS", "RESULT", "WHO", "FOR"}}
 	for _, r := range runs {
 		t.addRow(
-			cell{cleanText(r.ID), plain}, cell{padLeft(tookOf(r), 6), plain},
+			cell{cleanText(r.ID), plain}, cell{padLeft(runDuration(r), 6), plain},
 			cell{padLeft(fmt.Sprintf("%d/%d", stepsDone(r), r.Planned), 5), plain},
-			cell{cleanText(string(r.Result)), inkOf(r.Result)}, cell{cleanText(r.Who + "@" + r.From), plain},
+			cell{cleanText(string(r.Result)), resultInk(r.Result)}, cell{cleanText(r.Who + "@" + r.From), plain},
 			cell{cleanText(strings.Join(r.Routes, ", ")), plain},
 		)
 	}
@@ -61,8 +61,8 @@ func HistoryRun(w io.Writer, s Style, r record.Run) {
 	out.addLine(s.paintText(bold, "Run "+cleanText(r.ID)))
 	facts := &table{indent: 2}
 	for _, fact := range [][2]string{
-		{"who", r.Who + "@" + r.From}, {"for", strings.Join(r.Routes, ", ")}, {"began", r.Started.UTC().Format(moment)},
-		{"took", tookOf(r)}, {"plan", r.PlanDigest}, {"steps", fmt.Sprintf("%d of %d done", stepsDone(r), r.Planned)},
+		{"who", r.Who + "@" + r.From}, {"for", strings.Join(r.Routes, ", ")}, {"began", r.Started.UTC().Format(historyTimeFormat)},
+		{"took", runDuration(r)}, {"plan", r.PlanDigest}, {"steps", fmt.Sprintf("%d of %d done", stepsDone(r), r.Planned)},
 	} {
 		if fact[1] != "" {
 			facts.addRow(cell{fact[0], dim}, cell{cleanText(fact[1]), plain})
@@ -72,7 +72,7 @@ func HistoryRun(w io.Writer, s Style, r record.Run) {
 	out.addTable(facts)
 	if len(r.Steps) > 0 {
 		out.addSpace()
-		out.addTable(stepTable(r.Steps))
+		out.addTable(newStepTable(r.Steps))
 	} else if why := whyNoSteps(r); why != "" {
 		out.addSpace()
 		out.addParagraph("", why, plain)
@@ -94,10 +94,10 @@ func whyNoSteps(r record.Run) string {
 	return ""
 }
 
-func stepTable(steps []record.Step) *table {
+func newStepTable(steps []record.Step) *table {
 	t := &table{indent: 2, head: []string{"STEP", " BEGAN", "  TOOK", "RESULT"}}
 	for _, s := range steps {
-		began, length := formatDuration(durationOf(s.Began)), formatDuration(durationOf(s.Seconds))
+		began, length := formatDuration(secondsToDuration(s.Began)), formatDuration(secondsToDuration(s.Seconds))
 		if s.Result == record.Skipped {
 			began, length = "", ""
 		}
@@ -105,13 +105,13 @@ func stepTable(steps []record.Step) *table {
 			length = ""
 		}
 		t.addRow(cell{cleanText(s.ID), plain}, cell{padLeft(began, 6), plain}, cell{padLeft(length, 6), plain},
-			cell{string(s.Result), inkOf(s.Result)})
+			cell{string(s.Result), resultInk(s.Result)})
 	}
 	return t
 }
 
-// tookOf returns the duration of a run, or "" if its end is not known.
-func tookOf(r record.Run) string {
+// runDuration returns the duration of a run, or "" if its end is not known.
+func runDuration(r record.Run) string {
 	if r.Finished.IsZero() {
 		return ""
 	}
@@ -137,10 +137,10 @@ func resultCell(r record.Run) cell {
 	if r.Error != "" {
 		text += ": " + r.Error
 	}
-	return cell{cleanText(text), inkOf(r.Result)}
+	return cell{cleanText(text), resultInk(r.Result)}
 }
 
-func inkOf(r record.Result) ink {
+func resultInk(r record.Result) ink {
 	switch r {
 	case record.Done:
 		return green

@@ -90,7 +90,7 @@ func TestHistoryInColourIsTheHistoryInPlainWithColours(t *testing.T) {
 	} {
 		colour := render(func(b *bytes.Buffer) { write(b, inColour) })
 		plain := render(func(b *bytes.Buffer) { write(b, onTerminal) })
-		if colour == plain || escape.ReplaceAllString(colour, "") != plain {
+		if colour == plain || escapeSequence.ReplaceAllString(colour, "") != plain {
 			t.Errorf("plain:\n%s\ncolour:\n%q", plain, colour)
 		}
 	}

@@ -130,7 +130,7 @@ func TestATerminalTakesPlainTextOnly(t *testing.T) {
 	if !strings.Contains(b.String(), "\x1b[31m") {
 		t.Errorf("no colours: %q", b.String())
 	}
-	if LiveLineOn(w) != nil {
+	if NewLiveLine(w) != nil {
 		t.Error("a buffer is taken for a terminal")
 	}
 	(*LiveLine)(nil).Show("nothing")

@@ -21,7 +21,7 @@ import (
 // Changes within a step are written when verbose, or when they are few.
 func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 	out := &page{style: s}
-	view := planView{page: out, plan: p, verbose: v == Verbose, changes: v == Verbose || fewChanges(p)}
+	view := planView{page: out, plan: p, verbose: v == Verbose, changes: v == Verbose || hasFewChanges(p)}
 	view.addSteps()
 	view.addContacts()
 	view.addInstructions()
@@ -34,7 +34,7 @@ func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 // maxChanges is the number of changes that are shown without --verbose.
 const maxChanges = 10
 
-func fewChanges(p plan.Plan) bool {
+func hasFewChanges(p plan.Plan) bool {
 	n := 0
 	for _, s := range p.Steps {
 		n += len(s.Changes)
@@ -87,12 +87,12 @@ func (v planView) addGroup(g group, column int) {
 			v.addLine(line)
 		}
 		if v.changes {
-			v.stepChanges(g.steps[i])
+			v.addStepChanges(g.steps[i])
 		}
 	}
 }
 
-func (v planView) stepChanges(s plan.Step) {
+func (v planView) addStepChanges(s plan.Step) {
 	for _, c := range s.Changes {
 		v.addParagraph(strings.Repeat(" ", 9), c, dim)
 	}
@@ -123,11 +123,11 @@ func (v planView) addContacts() {
 	}
 	v.addHeading("First contact: no operator has approved these host keys yet. Approving the plan records them.")
 	ids := slices.SortedFunc(maps.Keys(v.plan.FirstContacts), func(a, b string) int {
-		return strings.Compare(nameOf(v.plan.Hosts, a)+a, nameOf(v.plan.Hosts, b)+b)
+		return strings.Compare(nameOrID(v.plan.Hosts, a)+a, nameOrID(v.plan.Hosts, b)+b)
 	})
 	t := &table{indent: 2}
 	for _, id := range ids {
-		t.addRow(cell{cleanText(nameOf(v.plan.Hosts, id)), plain}, cell{cleanText(id), plain},
+		t.addRow(cell{cleanText(nameOrID(v.plan.Hosts, id)), plain}, cell{cleanText(id), plain},
 			cell{cleanText(v.plan.FirstContacts[id]), plain})
 	}
 	v.addTable(t)
@@ -258,7 +258,7 @@ func groupKey(g group) string {
 }
 
 func fullName(p plan.Plan, id string) string {
-	name := nameOf(p.Hosts, id)
+	name := nameOrID(p.Hosts, id)
 	if name == id || strings.HasPrefix(name, id+" (") { // the name already contains the ID
 		return cleanText(name)
 	}

@@ -47,11 +47,11 @@ func TestPlanInColourIsThePlanInPlainWithColours(t *testing.T) {
 	t.Parallel()
 	for _, p := range []plan.Plan{install(), unreachable(), upgrade(), everyAction(), nothing()} {
 		colour := render(func(b *bytes.Buffer) { Plan(b, inColour, p, Normal) })
-		if colour == escape.ReplaceAllString(colour, "") {
+		if colour == escapeSequence.ReplaceAllString(colour, "") {
 			t.Errorf("no colours in:\n%s", colour)
 		}
 		want := render(func(b *bytes.Buffer) { Plan(b, onTerminal, p, Normal) })
-		if diff := cmp.Diff(want, escape.ReplaceAllString(colour, "")); diff != "" {
+		if diff := cmp.Diff(want, escapeSequence.ReplaceAllString(colour, "")); diff != "" {
 			t.Errorf("colours change the text (-plain +colour):\n%s", diff)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // longestComment limits the steps and differences in bytes: GitHub accepts 65,536 characters.
-const longestComment = 50_000
+const maxCommentBytes = 50_000
 
 // PlanMarkdown returns a plan as a comment for a pull request: a summary, problems and instructions, and, folded, its
 // steps and differences. It contains no secrets. decisions are those that Build returned with the plan.
@@ -25,7 +25,7 @@ func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) [
 	c.addLine("**%s**", escapeInline(planSummary(p)))
 	found := lastProblems(decisions)
 	c.addBullets("Problems", len(found), func(i int) string {
-		text := atHost(nameOf(p.Hosts, found[i].Host), found[i].What())
+		text := atHost(nameOrID(p.Hosts, found[i].Host), found[i].What())
 		if do := found[i].Do(); do != "" {
 			text += "; " + do
 		}
@@ -40,7 +40,7 @@ func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) [
 	c.addDiffs(diffs)
 	contacts := slices.Sorted(maps.Keys(p.FirstContacts))
 	c.addBullets("Host keys recorded on approval", len(contacts), func(i int) string {
-		return nameOf(p.Hosts, contacts[i]) + " " + p.FirstContacts[contacts[i]]
+		return nameOrID(p.Hosts, contacts[i]) + " " + p.FirstContacts[contacts[i]]
 	})
 	c.addBullets("Notes", len(p.Notes), func(i int) string { return p.Notes[i] })
 	if digest := p.Digest(); digest != "" && len(p.Steps) > 0 {
@@ -56,7 +56,7 @@ type comment struct{ text strings.Builder }
 func (c *comment) addLine(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
 
 // isFull reports whether lists must end here.
-func (c *comment) isFull() bool { return c.text.Len() > longestComment }
+func (c *comment) isFull() bool { return c.text.Len() > maxCommentBytes }
 
 // addBullets writes a list below a heading, if it has elements.
 func (c *comment) addBullets(heading string, n int, text func(int) string) {

@@ -27,14 +27,14 @@ func NewProgress(w io.Writer, s Style, p plan.Plan, verbose bool) Progress {
 	if !s.Live {
 		return &lineProgress{w: w, track: newTrack(s, p, verbose)}
 	}
-	ticker := time.NewTicker(redrawEvery)
-	live := newLive(w, s, p, verbose, time.Now, ticker.C)
+	ticker := time.NewTicker(redrawInterval)
+	live := newLiveProgress(w, s, p, verbose, time.Now, ticker.C)
 	live.release = ticker.Stop
 	return live
 }
 
 // redrawEvery is the interval between redraws: short enough to show output of hosts, long enough for a slow connection.
-const redrawEvery = 200 * time.Millisecond
+const redrawInterval = 200 * time.Millisecond
 
 // lineProgress writes lines and never moves the cursor.
 type lineProgress struct {
@@ -47,7 +47,7 @@ type lineProgress struct {
 func (l *lineProgress) Event(e apply.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	writeLines(l.w, l.track.noteEvent(e))
+	writeLines(l.w, l.track.recordEvent(e))
 }
 
 // Close writes skipped steps that are not written yet.
@@ -98,7 +98,7 @@ type track struct {
 	title   int // columns of the longest title
 
 	began         time.Time
-	running       []active // in the order in which they started
+	running       []activeStep // in the order in which they started
 	waiting       []string // skipped steps that are not written yet
 	waitingSince  time.Time
 	done, total   int
@@ -107,7 +107,7 @@ type track struct {
 }
 
 // active is a step that is running.
-type active struct {
+type activeStep struct {
 	id, host, title string
 	since           time.Time
 	line            string // the last output of its host
@@ -120,27 +120,27 @@ const (
 )
 
 // onCluster replaces the host name for steps that go through the API.
-const onCluster = "cluster"
+const clusterLabel = "cluster"
 
 func newTrack(s Style, p plan.Plan, verbose bool) *track {
 	t := &track{style: s, plan: p, verbose: verbose, total: len(p.Steps)}
 	for _, step := range p.Steps {
-		t.host = max(t.host, textWidth(hostOr(p.Hosts[step.Host])))
+		t.host = max(t.host, textWidth(hostOrCluster(p.Hosts[step.Host])))
 		t.title = max(t.title, textWidth(cleanText(step.Title)))
 	}
 	t.host, t.title = min(t.host, maxHostColumn), min(t.title, maxTitleColumn)
 	return t
 }
 
-func hostOr(name string) string {
+func hostOrCluster(name string) string {
 	if name == "" {
-		return onCluster
+		return clusterLabel
 	}
 	return cleanText(name)
 }
 
-// noteEvent records an event and returns its lines.
-func (t *track) noteEvent(e apply.Event) []string {
+// recordEvent records an event and returns its lines.
+func (t *track) recordEvent(e apply.Event) []string {
 	if t.began.IsZero() {
 		t.began = e.Time
 	}
@@ -158,19 +158,19 @@ func (t *track) eventLines(e apply.Event) []string {
 		return []string{t.style.paintText(dim, "Run "+cleanText(e.RunID)+": "+phrase.Count(e.Total, "step"))}
 	case apply.StepStarted:
 		t.running = append(t.running,
-			active{id: e.Step, host: hostOr(e.Host), title: cleanText(e.Title), since: e.Time})
+			activeStep{id: e.Step, host: hostOrCluster(e.Host), title: cleanText(e.Title), since: e.Time})
 		return t.whenVerbose(e, "started")
 	case apply.StepOutput:
-		return t.noteOutput(e)
+		return t.recordOutput(e)
 	case apply.StepDone:
 		t.endStep(e.Step)
 		t.done = max(t.done+1, e.Done)
-		return []string{t.stepLine(e, t.style.paintText(green, "done")+" ("+formatDuration(durationOf(e.Seconds))+")")}
+		return []string{t.stepLine(e, t.style.paintText(green, "done")+" ("+formatDuration(secondsToDuration(e.Seconds))+")")}
 	case apply.StepFailed:
 		t.endStep(e.Step)
 		t.failed++
 		return []string{t.stepLine(e,
-			t.style.paintText(red, "failed")+" ("+formatDuration(durationOf(e.Seconds))+"): "+firstErrorLine(e))}
+			t.style.paintText(red, "failed")+" ("+formatDuration(secondsToDuration(e.Seconds))+"): "+firstErrorLine(e))}
 	case apply.Warning:
 		return []string{t.timeStamp(e.Time) + t.hostName(e.Host) + t.style.paintText(yellow, "warning: ") +
 			cleanText(e.Line)}
@@ -195,7 +195,7 @@ func (t *track) timeStamp(at time.Time) string {
 	return t.style.paintText(dim, padLeft(formatDuration(at.Sub(t.began)), stampColumn-gap)) + strings.Repeat(" ", gap)
 }
 
-func (t *track) hostName(host string) string { return padRight(hostOr(host), t.host) + "  " }
+func (t *track) hostName(host string) string { return padRight(hostOrCluster(host), t.host) + "  " }
 
 func (t *track) whenVerbose(e apply.Event, what string) []string {
 	if !t.verbose {
@@ -204,8 +204,8 @@ func (t *track) whenVerbose(e apply.Event, what string) []string {
 	return []string{t.stepLine(e, t.style.paintText(dim, what))}
 }
 
-// noteOutput records the last output of a host. It returns the line only if verbose.
-func (t *track) noteOutput(e apply.Event) []string {
+// recordOutput records the last output of a host. It returns the line only if verbose.
+func (t *track) recordOutput(e apply.Event) []string {
 	line := cleanText(e.Line)
 	for i := range t.running {
 		if t.running[i].id == e.Step {
@@ -219,12 +219,12 @@ func (t *track) noteOutput(e apply.Event) []string {
 }
 
 func (t *track) endStep(id string) {
-	t.running = slices.DeleteFunc(t.running, func(a active) bool { return a.id == id })
+	t.running = slices.DeleteFunc(t.running, func(a activeStep) bool { return a.id == id })
 }
 
 // holdSkipped delays a skipped step: many steps are skipped at once and share one line.
 func (t *track) holdSkipped(e apply.Event) {
-	t.waiting = append(t.waiting, hostOr(e.Host)+" "+cleanText(e.Title))
+	t.waiting = append(t.waiting, hostOrCluster(e.Host)+" "+cleanText(e.Title))
 	t.waitingSince = e.Time
 	t.skips++
 }
@@ -249,7 +249,7 @@ func firstErrorLine(e apply.Event) string {
 	text, _, _ := strings.Cut(e.Error, "\n")
 	host := e.Host
 	if host == "" {
-		host = onCluster
+		host = clusterLabel
 	}
 	text = strings.TrimPrefix(text, host+": "+e.Title+": ")
 	return cleanText(strings.TrimPrefix(text, host+": "))
@@ -273,7 +273,7 @@ func (t *track) heartbeatLine(e apply.Event) []string {
 
 // summaryLine summarizes the run. The caller prints the error itself.
 func (t *track) summaryLine(e apply.Event) []string {
-	after := formatDuration(durationOf(e.Seconds))
+	after := formatDuration(secondsToDuration(e.Seconds))
 	if e.Error == "" {
 		return []string{t.style.paintText(green, "Done: ") + phrase.Count(t.done, "step") + " in " + after + "."}
 	}

@@ -92,7 +92,7 @@ func TestLiveProgress(t *testing.T) {
 			t.Parallel()
 			screen := &terminal{t: t}
 			clock := now()
-			p := newLive(screen, style, c.run.plan, false, func() time.Time { return clock }, nil)
+			p := newLiveProgress(screen, style, c.run.plan, false, func() time.Time { return clock }, nil)
 			var film strings.Builder
 			for _, e := range c.run.events {
 				p.mu.Lock()
@@ -131,7 +131,7 @@ func TestLiveLinesNeverFillTheScreen(t *testing.T) {
 	p := plan.Plan{Hosts: map[string]string{}}
 	tr := newTrack(inPipe, p, false)
 	for i := range 100 {
-		tr.noteEvent(apply.Event{
+		tr.recordEvent(apply.Event{
 			Type: apply.StepStarted, Time: now(), Step: fmt.Sprint(i), Host: fmt.Sprintf("worker-%d", i),
 			Title: strings.Repeat("long ", 40),
 		})
@@ -156,7 +156,7 @@ func TestLiveProgressRedrawsAtTicksAndStopsAtClose(t *testing.T) {
 	screen := &terminal{t: t}
 	clock := now()
 	released := 0
-	p := newLive(screen, Style{Live: true, Width: 80}, install(), false, func() time.Time { return clock }, ticks)
+	p := newLiveProgress(screen, Style{Live: true, Width: 80}, install(), false, func() time.Time { return clock }, ticks)
 	p.release = func() { released++ }
 	p.Event(apply.Event{
 		Type: apply.StepStarted, Time: now(), Step: "init/cp-1", Host: "cp-1", Title: "create the cluster",

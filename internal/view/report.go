@@ -121,8 +121,8 @@ type LockReport struct {
 	API    bool      `json:"api,omitempty"`   // it holds the Lease of the cluster
 }
 
-// ReportOf computes a status.
-func ReportOf(st StatusInput) Report {
+// NewReport computes a status.
+func NewReport(st StatusInput) Report {
 	d := st.Decision
 	r := Report{
 		Format: ReportFormat, Cluster: st.Want.Name, Version: st.Want.KubernetesVersion, Time: st.Now.UTC(),
@@ -142,7 +142,7 @@ func ReportOf(st StatusInput) Report {
 
 // StatusJSON encodes a status as docs/json.md describes it.
 func StatusJSON(st StatusInput) ([]byte, error) {
-	return encodeJSON(ReportOf(st), "status of "+st.Want.Name)
+	return encodeJSON(NewReport(st), "status of "+st.Want.Name)
 }
 
 // displayName returns the name of a host in output.
@@ -307,14 +307,14 @@ func (st StatusInput) etcdReport() EtcdReport {
 	r.MayFail = max(tally.Alive-r.Quorum, 0)
 	for _, m := range e.Members {
 		r.Members = append(r.Members, MemberReport{
-			ID: m.ID, Name: m.Name, Host: st.hostOf(m), State: memberState(m), Version: m.Version, DBSize: m.DBSize,
+			ID: m.ID, Name: m.Name, Host: st.memberHost(m), State: memberState(m), Version: m.Version, DBSize: m.DBSize,
 			Alarms: m.Alarms,
 		})
 	}
 	return r
 }
 
-func (st StatusInput) hostOf(m observed.Member) string {
+func (st StatusInput) memberHost(m observed.Member) string {
 	for _, h := range st.Want.ControlPlane {
 		if st.Decision.Hosts[h.ID].Etcd == m.ID {
 			return st.displayName(h.ID)
@@ -337,8 +337,8 @@ func memberState(m observed.Member) EtcdState {
 	return EtcdVoter
 }
 
-// memberOf returns the state of a host's member: from etcd, or from the host if etcd's member list is not known.
-func (st StatusInput) memberOf(id string, seen observed.Host) EtcdState {
+// hostEtcdState returns the state of a host's member: from etcd, or from the host if etcd's member list is not known.
+func (st StatusInput) hostEtcdState(id string, seen observed.Host) EtcdState {
 	i := slices.IndexFunc(st.World.Etcd.Members, func(m observed.Member) bool { return m.ID == id })
 	switch {
 	case i >= 0:

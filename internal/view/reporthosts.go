@@ -29,15 +29,15 @@ func (st StatusInput) hostReport(h desired.Host) HostReport {
 	if r.Condition == "" {
 		r.Condition = condition.Unreachable // like every zero value: nothing is known
 	}
-	st.nodeOf(&r)
+	st.addNodeState(&r)
 	if h.Role == desired.ControlPlane {
 		r.Kubernetes, r.APIServer = seen.APIServerVersion, seen.APIServer
-		r.Etcd = st.memberOf(found.Etcd, seen)
+		r.Etcd = st.hostEtcdState(found.Etcd, seen)
 	}
 	return r
 }
 
-func (st StatusInput) nodeOf(r *HostReport) {
+func (st StatusInput) addNodeState(r *HostReport) {
 	i := slices.IndexFunc(st.World.API.Nodes, func(n observed.Node) bool { return n.Name == r.Name })
 	if i < 0 {
 		if st.World.API.Reached == observed.Yes {
@@ -77,7 +77,7 @@ func (st StatusInput) apiReport() APIReport {
 }
 
 // hooksOwed is the kind of a difference about hooks that have not all succeeded on a host.
-const hooksOwed = "hooks owed after"
+const pendingHooks = "hooks owed after"
 
 // driftReport returns the known differences from the manifest. The decision ends at the first question with something
 // to do, so later ones may be missing.
@@ -98,7 +98,7 @@ func (st StatusInput) driftReport() []Difference {
 			out = append(out, Difference{st.displayName(h.ID), "node metadata", nil})
 		}
 		if owed := st.World.Hosts[h.ID].HooksOwed; len(owed) > 0 {
-			out = append(out, Difference{st.displayName(h.ID), hooksOwed, owed})
+			out = append(out, Difference{st.displayName(h.ID), pendingHooks, owed})
 		}
 	}
 	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // their objects are listed below
@@ -107,7 +107,7 @@ func (st StatusInput) driftReport() []Difference {
 	if len(addons) > 0 && d.Route != fsm.Install {
 		out = append(out, Difference{"", "addons", addons})
 	}
-	if objects := objectsOf(st.World.API); len(objects) > 0 {
+	if objects := differingObjects(st.World.API); len(objects) > 0 {
 		out = append(out, Difference{"", "objects", objects})
 	}
 	if len(d.Serving) > 0 {

@@ -21,20 +21,20 @@ type ByteProgress struct {
 
 // Intervals between updates while no part finishes.
 const (
-	liveEvery      = 200 * time.Millisecond
-	heartbeatEvery = 10 * time.Second
+	liveInterval      = 200 * time.Millisecond
+	heartbeatInterval = 10 * time.Second
 )
 
 // NewByteProgress returns a progress that writes to out.
 func NewByteProgress(out io.Writer) *ByteProgress {
-	return &ByteProgress{out: out, live: LiveLineOn(out), shown: time.Now()}
+	return &ByteProgress{out: out, live: NewLiveLine(out), shown: time.Now()}
 }
 
 // Show shows a change. It is not safe for concurrent use.
 func (p *ByteProgress) Show(now release.Progress) {
-	every := heartbeatEvery
+	every := heartbeatInterval
 	if p.live != nil {
-		every = liveEvery
+		every = liveInterval
 	}
 	if time.Since(p.shown) < every && (p.live != nil || now.Done == "") {
 		return

@@ -21,7 +21,7 @@ const warnDays = 30
 // Status writes the status of a cluster: hosts, API, etcd and quorum, certificates, Machines, drift, running steps,
 // locks, health, and the next command.
 func Status(w io.Writer, s Style, st StatusInput) {
-	v := statusView{&page{style: s}, ReportOf(st)}
+	v := statusView{&page{style: s}, NewReport(st)}
 	v.addHosts()
 	v.addPool()
 	v.addFacts()
@@ -61,7 +61,7 @@ func (v statusView) addComponents() {
 	v.addFact("components", v.checkInk("components"), v.checkDetail("components"))
 	v.addEncryption()
 	v.addCertificates()
-	v.poolFacts()
+	v.addPoolFacts()
 }
 
 // factColumn is the width of the longest fact name.
@@ -167,7 +167,7 @@ func (v statusView) addDrift() {
 		if len(d.Of) > 0 {
 			text += " (" + strings.Join(d.Of, ", ") + ")"
 		}
-		v.addFact(name, yellow, atHost(hostOr(d.Host), text))
+		v.addFact(name, yellow, atHost(hostOrCluster(d.Host), text))
 	}
 }
 
@@ -195,11 +195,11 @@ func (v statusView) diagnosedProblems() []problem.Problem {
 
 // isRepeated reports whether an error or instruction already contains a warning.
 func (v statusView) isRepeated(warning problem.Problem) bool {
-	return saysOf(v.diagnosedProblems(), warning.Host, warning.What())
+	return containsProblem(v.diagnosedProblems(), warning.Host, warning.What())
 }
 
-// saysOf reports whether one of the problems is this problem of the host.
-func saysOf(problems []problem.Problem, host, what string) bool {
+// containsProblem reports whether one of the problems is this problem of the host.
+func containsProblem(problems []problem.Problem, host, what string) bool {
 	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Host == host && p.What() == what })
 }
 
@@ -236,14 +236,14 @@ func (v statusView) addSummary() {
 		v.addParagraph("", "Cluster "+v.Cluster+" is not installed.", yellow)
 	default:
 		v.addParagraph("", "Cluster "+v.Cluster+" is not healthy:", red)
-		v.failedChecks()
+		v.addFailedChecks()
 	}
 	if next := nextCommand(v.Report); next != "" {
 		v.addParagraph(v.style.paintText(bold, "Next: "), next, plain)
 	}
 }
 
-func (v statusView) failedChecks() {
+func (v statusView) addFailedChecks() {
 	t := &table{indent: 2}
 	for _, c := range v.Checks {
 		if !c.OK {
@@ -297,7 +297,7 @@ func nextCommand(r Report) string {
 		return "fix the errors above, then run kubeone status again."
 	case fsm.Nothing:
 		switch {
-		case slices.ContainsFunc(r.Drift, func(d Difference) bool { return d.What == hooksOwed }):
+		case slices.ContainsFunc(r.Drift, func(d Difference) bool { return d.What == pendingHooks }):
 			return "kubeone plan shows the pending hooks; kubeone apply runs them."
 		case !r.Healthy:
 			return "apply has nothing to do; investigate the failed checks above, then run kubeone status again."
@@ -325,7 +325,7 @@ func Unsettled(notReady []string, p plan.Plan) string {
 	}
 	titles := make([]string, 0, len(p.Steps))
 	for _, s := range p.Steps {
-		titles = append(titles, hostOr(p.Hosts[s.Host])+" "+s.Title)
+		titles = append(titles, hostOrCluster(p.Hosts[s.Host])+" "+s.Title)
 	}
 	if len(titles) == 0 {
 		return "the cluster does not match the manifest yet"

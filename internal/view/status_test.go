@@ -45,7 +45,7 @@ func TestStatusInColourIsTheStatusInPlainWithColours(t *testing.T) {
 	for _, st := range []StatusInput{healthy(), paused(), lost(), bare(), busy()} {
 		colour := render(func(b *bytes.Buffer) { Status(b, inColour, st) })
 		plain := render(func(b *bytes.Buffer) { Status(b, onTerminal, st) })
-		if colour == plain || escape.ReplaceAllString(colour, "") != plain {
+		if colour == plain || escapeSequence.ReplaceAllString(colour, "") != plain {
 			t.Errorf("plain:\n%s\ncolour:\n%q", plain, colour)
 		}
 	}

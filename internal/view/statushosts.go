@@ -61,7 +61,7 @@ func (v statusView) addReasons(h HostReport) {
 		// Reasons that are errors or warnings below are not repeated.
 		below := append(v.diagnosedProblems(), v.Warnings...)
 		reasons := slices.DeleteFunc(slices.Clone(h.Reasons), func(reason string) bool {
-			return saysOf(below, h.ID, reason)
+			return containsProblem(below, h.ID, reason)
 		})
 		if len(reasons) > 0 {
 			v.addParagraph("    ", strings.Join(reasons, "; "), conditionInk(h.Condition))
@@ -278,8 +278,8 @@ func machineNodeCell(m MachineReport) cell {
 	return c
 }
 
-// poolFacts writes facts about the pool, and hosts that were not returned.
-func (v statusView) poolFacts() {
+// addPoolFacts writes facts about the pool, and hosts that were not returned.
+func (v statusView) addPoolFacts() {
 	if v.Pool == nil {
 		return
 	}

@@ -168,7 +168,7 @@ func TestTablesAlign(t *testing.T) {
 		tab.addRow(cell{"x", red}, cell{"here", plain})
 		tab.addRow(cell{"ein-sehr-länglicher-name", bold}, cell{"here", green})
 		for _, row := range tab.renderLines(s)[1:] {
-			text := escape.ReplaceAllString(row[0], "")
+			text := escapeSequence.ReplaceAllString(row[0], "")
 			if at := textWidth(text[:strings.Index(text, "here")]); at != 27 {
 				t.Errorf("%+v: second column at %d in %q", s, at, text)
 			}

@@ -67,8 +67,8 @@ type LiveLine struct {
 	dirty bool
 }
 
-// LiveLineOn returns the live line of a writer, or nil if it is not a terminal.
-func LiveLineOn(w io.Writer) *LiveLine {
+// NewLiveLine returns the live line of a writer, or nil if it is not a terminal.
+func NewLiveLine(w io.Writer) *LiveLine {
 	if _, _, terminal := terminalSize(w); !terminal {
 		return nil
 	}
@@ -98,7 +98,7 @@ type liveProgress struct {
 	release func() // frees the ticker
 }
 
-func newLive(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Time,
+func newLiveProgress(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Time,
 	ticks <-chan time.Time) *liveProgress {
 	l := &liveProgress{
 		w: w, track: newTrack(s, p, verbose), now: now, release: func() {},
@@ -131,7 +131,7 @@ func (l *liveProgress) Event(e apply.Event) {
 	if e.Type == apply.Heartbeat {
 		return // the live lines say it
 	}
-	lines := l.track.noteEvent(e)
+	lines := l.track.recordEvent(e)
 	if e.Type != apply.StepOutput || len(lines) > 0 {
 		l.writeAndDraw(lines)
 	}
@@ -211,7 +211,7 @@ func (t *track) liveLines(now time.Time, columns, rows int) []string {
 }
 
 // activeLine returns " cp-2 join: etcd member 12s last output of the host", aligned with the finished lines.
-func (t *track) activeLine(a active, now time.Time, columns int) string {
+func (t *track) activeLine(a activeStep, now time.Time, columns int) string {
 	text := padRight("", stampColumn) + padRight(a.host, t.host) + "  " + padRight(a.title, t.title) + "  " +
 		padRight(formatSeconds(now.Sub(a.since)), 5)
 	room := columns - textWidth(text) - 2

@@ -31,14 +31,14 @@ func cleanText(text string) string {
 			return r
 		}
 		return -1
-	}, escape.ReplaceAllString(text, ""))
+	}, escapeSequence.ReplaceAllString(text, ""))
 }
 
 // escape matches escape sequences for colours, cursor movements and titles.
-var escape = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[\x40-\x5f])`)
+var escapeSequence = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[\x40-\x5f])`)
 
 // textWidth returns the width of a text in columns, without escape sequences.
-func textWidth(text string) int { return utf8.RuneCountInString(escape.ReplaceAllString(text, "")) }
+func textWidth(text string) int { return utf8.RuneCountInString(escapeSequence.ReplaceAllString(text, "")) }
 
 // padRight pads a text on the right to n columns.
 func padRight(text string, n int) string {
@@ -115,7 +115,7 @@ func formatSeconds(d time.Duration) string {
 	return formatDuration(d)
 }
 
-func durationOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func secondsToDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // Days returns the number of full days between two times; it is negative if to is before from.
 func Days(from, to time.Time) int {
@@ -134,8 +134,8 @@ func atHost(name, sentence string) string {
 	return name + ": " + sentence
 }
 
-// nameOf returns the display name of a host, or its ID.
-func nameOf(names map[string]string, id string) string {
+// nameOrID returns the display name of a host, or its ID.
+func nameOrID(names map[string]string, id string) string {
 	if name := names[id]; name != "" {
 		return name
 	}
@@ -153,23 +153,23 @@ type Style struct {
 // disables live lines. NO_COLOR (https://no-color.org) disables colours; CLICOLOR_FORCE or FORCE_COLOR enables them for
 // any output. COLUMNS overrides the width of a terminal. Non-ASCII characters need a UTF-8 locale.
 func StyleFor(w io.Writer, getenv func(string) string) Style {
-	s := Style{Unicode: utf8Locale(getenv)}
+	s := Style{Unicode: isUTF8Locale(getenv)}
 	columns, _, terminal := terminalSize(w)
 	if terminal && getenv("TERM") != "dumb" {
-		s.Color, s.Live, s.Width = true, !set(getenv("CI")), columns
+		s.Color, s.Live, s.Width = true, !isSet(getenv("CI")), columns
 	}
 	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 && terminal {
 		s.Width = n
 	}
-	s.Color = s.Color || set(getenv("CLICOLOR_FORCE")) || set(getenv("FORCE_COLOR"))
+	s.Color = s.Color || isSet(getenv("CLICOLOR_FORCE")) || isSet(getenv("FORCE_COLOR"))
 	s.Color = s.Color && getenv("NO_COLOR") == ""
 	return s
 }
 
-func set(value string) bool { return value != "" && value != "0" && value != "false" }
+func isSet(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// utf8Locale checks the variables in the order of precedence in POSIX.
-func utf8Locale(getenv func(string) string) bool {
+// isUTF8Locale checks the variables in the order of precedence in POSIX.
+func isUTF8Locale(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := strings.ToUpper(getenv(name)); value != "" {
 			return strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8")

@@ -15,7 +15,7 @@ import (
 // long any of them ran, and which took longest. Then the critical path. Steps that did not run are left out; without
 // any, nothing is written.
 func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
-	spans := spansOf(p, events)
+	spans := finishedSpans(p, events)
 	if len(spans) == 0 {
 		return
 	}
@@ -36,15 +36,15 @@ type span struct {
 	failed   bool
 }
 
-// spansOf returns the finished steps, in the order of their ends.
-func spansOf(p plan.Plan, events []apply.Event) []span {
+// finishedSpans returns the finished steps, in the order of their ends.
+func finishedSpans(p plan.Plan, events []apply.Event) []span {
 	var out []span
 	for _, e := range events {
 		if e.Type != apply.StepDone && e.Type != apply.StepFailed {
 			continue
 		}
 		if step, ok := p.Step(e.Step); ok {
-			out = append(out, span{step, e.Time.Add(-durationOf(e.Seconds)), e.Time, e.Type == apply.StepFailed})
+			out = append(out, span{step, e.Time.Add(-secondsToDuration(e.Seconds)), e.Time, e.Type == apply.StepFailed})
 		}
 	}
 	return out
@@ -77,19 +77,19 @@ func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
 	longest := slices.MaxFunc(spans, func(a, b span) int { return int(a.to.Sub(a.from) - b.to.Sub(b.from)) })
 	note := ""
 	if len(spans) > 1 {
-		note = hostOr(of.Hosts[longest.step.Host]) + " " + cleanText(longest.step.Title) + " " +
+		note = hostOrCluster(of.Hosts[longest.step.Host]) + " " + cleanText(longest.step.Title) + " " +
 			formatDuration(longest.to.Sub(longest.from))
 	}
 	from := spans[0].from
 	return []cell{
 		{name, plain}, {padLeft(fmt.Sprint(len(spans)), 5), plain},
 		{padLeft(formatDuration(from.Sub(began)), 6), plain},
-		{padLeft(formatDuration(ranFor(spans)), 6), plain}, {note, dim},
+		{padLeft(formatDuration(runningTime(spans)), 6), plain}, {note, dim},
 	}
 }
 
-// ranFor returns how long at least one of the spans was running. The spans must be sorted by their beginning.
-func ranFor(spans []span) time.Duration {
+// runningTime returns how long at least one of the spans was running. The spans must be sorted by their beginning.
+func runningTime(spans []span) time.Duration {
 	var sum time.Duration
 	var until time.Time
 	for _, s := range spans {
@@ -147,14 +147,14 @@ func (p *page) addCriticalPath(of plan.Plan, path []span, began time.Time) {
 		if s.failed {
 			title = cell{title.text + " (failed)", red}
 		}
-		t.addRow(cell{padLeft(formatDuration(s.to.Sub(s.from)), 6), plain}, cell{hostOr(of.Hosts[s.step.Host]), plain},
+		t.addRow(cell{padLeft(formatDuration(s.to.Sub(s.from)), 6), plain}, cell{hostOrCluster(of.Hosts[s.step.Host]), plain},
 			title)
 	}
 	p.addTable(t)
 }
 
 // slowest is the maximum number of hosts shown.
-const slowest = 10
+const maxSlowHosts = 10
 
 // PlanTiming writes where the time of a plan went. load is the time before the first host was contacted, whole the time
 // after that. Times are in milliseconds since the first contact. It shows the slowest hosts.
@@ -169,18 +169,18 @@ func PlanTiming(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, who
 	}
 	row("manifest, addons, bundle", -load, 0, "")
 	hosts := probedHosts(spans)
-	for _, h := range hosts[:min(len(hosts), slowest)] {
-		row(hostOr(p.Hosts[h.host]), h.from, h.to, h.partTimes())
+	for _, h := range hosts[:min(len(hosts), maxSlowHosts)] {
+		row(hostOrCluster(p.Hosts[h.host]), h.from, h.to, h.partTimes())
 	}
 	var ended time.Duration
 	for _, span := range spans {
 		if ended = max(ended, span.To); span.What == "API" || span.What == "etcd" {
-			row(span.What+" through "+hostOr(p.Hosts[span.Host]), span.From, span.To, "")
+			row(span.What+" through "+hostOrCluster(p.Hosts[span.Host]), span.From, span.To, "")
 		}
 	}
 	row("decide, plan, render", ended, whole, "")
 	out.addTable(t)
-	if more := len(hosts) - slowest; more > 0 {
+	if more := len(hosts) - maxSlowHosts; more > 0 {
 		out.addLine(fmt.Sprintf("  %d more hosts ended earlier", more))
 	}
 	out.flush(w)

@@ -705,7 +705,7 @@ func (p *pool) emptyPool() {
 	gone := p.poolHosts()[0]
 	p.must(gone.Kill(p.Context()))
 	p.runCommand(14, slices.Concat(remove, names[:1]), "key could not be removed from the host", "--force")
-	p.runCommand(0, append(remove, "--force", gone.Hostname), gone.Hostname+" keeps the cluster's key")
+	p.runCommand(0, append(remove, "--force", gone.Hostname), "the cluster SSH key is still on "+gone.Hostname)
 	p.runCommand(0, slices.Concat(remove, names[1:]), "Removed "+names[1])
 	keys, err := operator.OnEach(p.Context(), p.poolHosts()[1:], "cat ~ops/.ssh/authorized_keys")
 	p.must(err)
