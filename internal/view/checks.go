@@ -15,17 +15,17 @@ import (
 	"strings"
 )
 
-// Check is one named condition of a healthy cluster. The exit status, the text and the JSON share the same checks.
+// Check is the result of one named health check. The exit status, the text and the JSON use the same checks.
 type Check struct {
 	Name   string `json:"name"` // "hosts", "nodes", "api", "components", "etcd", "certificates", "machines"
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"` // the result in words
 }
 
-// Healthy reports whether all of this holds: every host of the manifest is a healthy member with a Ready Node. The
-// Kubernetes API answers. The network plugin and kube-proxy run on every Node, and cluster DNS runs. The voters of etcd
-// are known and healthy. The certificates of every control-plane host are known and have not expired. Every Machine is
-// a Ready Node. Unknown means unhealthy. Drift does not affect health.
+// Healthy reports whether the cluster is healthy. Facts that are unknown make it unhealthy; drift does not. In a
+// healthy cluster: - every host in the manifest is a healthy member with a Ready Node - the Kubernetes API responds -
+// the network plugin and kube-proxy run on every Node, and cluster DNS runs - the etcd voters are known and healthy -
+// the certificates on every control-plane host are known and have not expired - every Machine has a Ready Node
 func Healthy(st StatusInput) bool { return NewReport(st).Healthy }
 
 func statusChecks(st StatusInput, r Report) []Check {
@@ -45,18 +45,19 @@ func statusChecks(st StatusInput, r Report) []Check {
 	return all
 }
 
-// checkHosts is OK if every host is; the detail names the others.
+// checkHosts returns a check that is OK if there are hosts and ok is true for each. Otherwise the detail lists the
+// other hosts, each with the text from ok.
 func checkHosts(name, good string, hosts []HostReport, ok func(HostReport) (bool, string)) Check {
-	var bad []string
+	var failed []string
 	for _, h := range hosts {
-		if fine, how := ok(h); !fine {
-			bad = append(bad, h.Name+" "+how)
+		if passed, state := ok(h); !passed {
+			failed = append(failed, h.Name+" "+state)
 		}
 	}
-	c := Check{Name: name, OK: len(bad) == 0 && len(hosts) > 0}
-	c.Detail = fmt.Sprintf("%d of %d %s", len(hosts)-len(bad), len(hosts), good)
-	if len(bad) > 0 {
-		c.Detail += ": " + joinNames(bad, 5)
+	c := Check{Name: name, OK: len(failed) == 0 && len(hosts) > 0}
+	c.Detail = fmt.Sprintf("%d of %d %s", len(hosts)-len(failed), len(hosts), good)
+	if len(failed) > 0 {
+		c.Detail += ": " + joinNames(failed, 5)
 	}
 	return c
 }
@@ -77,7 +78,7 @@ func checkAPI(a observed.API) Check {
 	case a.Reached == observed.Yes:
 		return Check{"api", true, "answers"}
 	case a.ReadyAt != "":
-		return Check{"api", false, "no host's API server answers; one is ready at " + a.ReadyAt}
+		return Check{"api", false, "no API server on a host answers; one is ready at " + a.ReadyAt}
 	case a.Problem != "":
 		return Check{"api", false, a.Problem}
 	case a.Reached == observed.No:
@@ -108,7 +109,7 @@ func checkEtcd(e EtcdReport) Check {
 	return c
 }
 
-// etcdText returns the state of the quorum: "3 voters, 3 healthy, quorum 2: 1 may fail".
+// etcdText summarizes the quorum, such as "3 voters, 3 healthy, quorum 2: 1 may fail".
 func etcdText(e EtcdReport) string {
 	text := fmt.Sprintf("%s, %d healthy, quorum %d: ", phrase.Count(e.Voters, "voter"), e.Healthy, e.Quorum)
 	switch {
@@ -144,7 +145,7 @@ func checkCertificates(hosts []HostReport) Check {
 	return Check{"certificates", true, "none has expired"}
 }
 
-// nodeText returns the state of a host's Node.
+// nodeText returns the state of the Node of a host.
 func nodeText(h HostReport) string {
 	switch h.NodeReady {
 	case observed.Yes:
@@ -155,30 +156,30 @@ func nodeText(h HostReport) string {
 	return "not known"
 }
 
-// checkComponents is OK if the network plugin, kube-proxy and cluster DNS run where they must (decide.NotRunning), none
-// of their objects is missing, and all could be compared.
+// checkComponents returns a check that is OK if the network plugin, kube-proxy and cluster DNS run where they must
+// (decide.NotRunning), and their objects could be compared and none is missing.
 func checkComponents(st StatusInput) Check {
 	a := st.World.API
 	if a.Reached != observed.Yes {
 		return Check{"components", false, "not known while the API does not answer"}
 	}
-	var bad []string
+	var failures []string
 	for _, absent := range decide.NotRunning(st.Want.Network, a) {
-		bad = append(bad, absent.Component+" is not running on "+joinNames(absent.Where(), 5))
+		failures = append(failures, absent.Component+" is not running on "+joinNames(absent.Where(), 5))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
 		c := a.Compared[name]
 		for _, d := range slices.Concat(c.Differences, c.Settings) {
 			if d.Missing {
-				bad = append(bad, d.String())
+				failures = append(failures, d.String())
 			}
 		}
 		if c.Problem != "" {
-			bad = append(bad, name+" could not be compared: "+c.Problem)
+			failures = append(failures, name+" could not be compared: "+c.Problem)
 		}
 	}
-	if len(bad) > 0 {
-		return Check{"components", false, joinNames(bad, 5)}
+	if len(failures) > 0 {
+		return Check{"components", false, joinNames(failures, 5)}
 	}
 	return Check{"components", true, "network, Services and DNS run everywhere they should"}
 }
@@ -195,15 +196,15 @@ func differingObjects(a observed.API) []string {
 	return out
 }
 
-// Problems writes errors: the host, what was found and expected, and what helps. names maps host IDs to display names;
-// hosts without one appear by ID.
+// Problems writes errors. Each states the host, what is wrong, and what to do. names maps host IDs to display names; a
+// host without a display name appears by ID.
 func Problems(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
 	out.addDiagnoses("error: ", red, ps, names)
 	out.flush(w)
 }
 
-// Warnings writes problems that stop nothing, like Problems.
+// Warnings writes warnings in the same form as Problems.
 func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
 	out.addDiagnoses("warning: ", yellow, ps, names)
@@ -219,8 +220,8 @@ func (p *page) addDiagnoses(severity string, as ink, ps []problem.Problem, names
 	}
 }
 
-// Decision writes how each decision was made: questions, answers, reasons, and the route. The first decision is about
-// the observed world, each later one about the world after the steps before it.
+// Decision explains the decisions: for each, it writes the questions with answers and reasons, and the route. The first
+// decision is about the observed world. Each later one is about the predicted world after the steps of those before it.
 func Decision(w io.Writer, s Style, decisions ...decide.Decision) {
 	out := &page{style: s}
 	for i, d := range decisions {
@@ -235,12 +236,12 @@ func Decision(w io.Writer, s Style, decisions ...decide.Decision) {
 		}
 		out.addTable(t)
 		route := string(d.Route)
-		for i, also := range d.Also {
-			lead := ", "
+		for i, earlier := range d.Also {
+			separator := ", "
 			if i == 0 {
-				lead = "; before that "
+				separator = "; before that "
 			}
-			route += lead + string(also)
+			route += separator + string(earlier)
 		}
 		out.addLine("  " + s.pickText("→ ", "-> ") + s.paintText(bold, route))
 	}

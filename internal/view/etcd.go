@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// EtcdFormat is the version of the JSON of the commands about etcd.
+// EtcdFormat is the version of the JSON that the etcd commands print.
 const EtcdFormat = 1
 
-// MembersDocument is the JSON of "etcd members".
+// MembersDocument is the JSON that "etcd members" prints.
 type MembersDocument struct {
 	Format     int            `json:"format"` // EtcdFormat
 	Cluster    string         `json:"cluster"`
-	EtcdID     string         `json:"etcdID"` // hex, of the etcd cluster
-	Quorum     bool           `json:"quorum"` // a quorum answered; otherwise the list is what one member knows
+	EtcdID     string         `json:"etcdID"` // ID of the etcd cluster, hex
+	Quorum     bool           `json:"quorum"` // a quorum responded; if not, one member reported the list
 	Healthy    bool           `json:"healthy"`
-	Consistent string         `json:"consistent,omitempty"` // same, differs; absent: not compared
+	Consistent string         `json:"consistent,omitempty"` // "same" or "differs"; "" if the keys were not compared
 	Members    []SurveyReport `json:"members"`
-	Orphans    []DisarmReport `json:"orphanedAlarms,omitempty"` // of members that are no longer listed
+	Orphans    []DisarmReport `json:"orphanedAlarms,omitempty"` // alarms of removed members
 }
 
-// SurveyReport is one member.
+// SurveyReport is one etcd member.
 type SurveyReport struct {
 	ID         string   `json:"id"` // hex
 	Name       string   `json:"name,omitempty"`
@@ -43,14 +43,14 @@ type SurveyReport struct {
 	InUse      int64    `json:"inUse,omitempty"`  // bytes
 	Quota      int64    `json:"quota,omitempty"`  // bytes
 	Alarms     []string `json:"alarms,omitempty"`
-	Hash       string   `json:"hash,omitempty"` // hex, of the keys at HashRevision
+	Hash       string   `json:"hash,omitempty"` // hash of all keys at HashedAt, hex
 	HashedAt   int64    `json:"hashRevision,omitempty"`
 	PeerURLs   []string `json:"peerURLs,omitempty"`
 	ClientURLs []string `json:"clientURLs,omitempty"`
 }
 
-// NewMembersDocument returns the document of a survey. It is healthy if a quorum answers, every member is a healthy
-// voter, there is no alarm, and all members hold the same keys.
+// NewMembersDocument returns the document for a survey. Healthy is true if a quorum responds, all members are healthy
+// voters, there is no alarm, and no member holds different keys.
 func NewMembersDocument(cluster string, s etcd.Survey) MembersDocument {
 	doc := MembersDocument{
 		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed,
@@ -155,12 +155,12 @@ func orDash(s string) string {
 	return s
 }
 
-// SnapshotDocument is the JSON of "etcd snapshot".
+// SnapshotDocument is the JSON that "etcd snapshot" prints.
 type SnapshotDocument struct {
 	Format   int           `json:"format"` // EtcdFormat
 	Cluster  string        `json:"cluster"`
 	File     string        `json:"file"`
-	Via      string        `json:"via"` // the host whose member was read
+	Via      string        `json:"via"` // the host whose member sent the snapshot
 	Snapshot snapshot.Info `json:"snapshot"`
 }
 
@@ -171,22 +171,22 @@ func (d SnapshotDocument) Print(w io.Writer) error {
 	return err
 }
 
-// DefragmentDocument is the JSON of "etcd defragment".
+// DefragmentDocument is the JSON that "etcd defragment" prints.
 type DefragmentDocument struct {
 	Format  int                  `json:"format"` // EtcdFormat
 	Cluster string               `json:"cluster"`
 	Members []DefragmentedReport `json:"members"` // in the order in which they were defragmented
 }
 
-// DefragmentedReport is the size of one member before and after.
+// DefragmentedReport contains the database size of one member before and after.
 type DefragmentedReport struct {
 	ID     string `json:"id"` // hex
 	Name   string `json:"name"`
-	Before int64  `json:"before"` // bytes, allocated
-	After  int64  `json:"after"`
+	Before int64  `json:"before"` // bytes on disk
+	After  int64  `json:"after"`  // bytes on disk
 }
 
-// Add adds a member that was defragmented.
+// Add adds a defragmented member.
 func (d *DefragmentDocument) Add(m etcd.Defragmented) {
 	d.Members = append(d.Members, DefragmentedReport{
 		ID:     etcd.HexID(m.Member.ID),
@@ -196,7 +196,7 @@ func (d *DefragmentDocument) Add(m etcd.Defragmented) {
 	})
 }
 
-// Last returns the latest member in words.
+// Last returns a line about the member that was added last. There must be one.
 func (d *DefragmentDocument) Last() string {
 	m := d.Members[len(d.Members)-1]
 	return fmt.Sprintf("%s: %s, was %s", m.Name, Megabytes(m.After), Megabytes(m.Before))
@@ -216,7 +216,7 @@ func (d DefragmentDocument) Print(w io.Writer) error {
 	return err
 }
 
-// DisarmDocument is the JSON of "etcd disarm".
+// DisarmDocument is the JSON that "etcd disarm" prints.
 type DisarmDocument struct {
 	Format  int            `json:"format"` // EtcdFormat
 	Cluster string         `json:"cluster"`
@@ -229,7 +229,7 @@ type DisarmReport struct {
 	Alarm  string `json:"alarm"`  // NOSPACE
 }
 
-// NewDisarmDocument reports the cleared alarms.
+// NewDisarmDocument returns the document for the cleared alarms.
 func NewDisarmDocument(cluster string, done []etcd.Disarmed) DisarmDocument {
 	doc := DisarmDocument{Format: EtcdFormat, Cluster: cluster, Alarms: []DisarmReport{}}
 	for _, d := range done {
@@ -250,17 +250,17 @@ func (d DisarmDocument) Print(w io.Writer) error {
 	return nil
 }
 
-// CertificatesFormat is the version of the JSON of "certificates status".
+// CertificatesFormat is the version of CertificatesDocument.
 const CertificatesFormat = 1
 
-// CertificatesDocument is the JSON of "certificates status".
+// CertificatesDocument is the JSON that "certificates status" prints.
 type CertificatesDocument struct {
 	Format  int    `json:"format"` // CertificatesFormat
 	Cluster string `json:"cluster"`
-	// Healthy: no certificate has expired or expires within 30 days, and all hosts reported theirs.
+	// Healthy means that all hosts reported their certificates, and none has expired or expires within 30 days.
 	Healthy      bool             `json:"healthy"`
 	Certificates []CertificateEnd `json:"certificates"`
-	Unknown      []UnknownReport  `json:"unknown,omitempty"` // hosts whose certificates are not known
+	Unknown      []UnknownReport  `json:"unknown,omitempty"` // hosts whose certificates could not be read
 }
 
 // CertificateEnd is one certificate.
@@ -271,24 +271,25 @@ type CertificateEnd struct {
 	NotAfter time.Time `json:"notAfter"`
 	Days     int       `json:"days"` // full days left; negative when expired
 	Expired  bool      `json:"expired"`
-	Soon     bool      `json:"soon"` // it expires within 30 days
+	Soon     bool      `json:"soon"` // expires within 30 days
 	Signer   string    `json:"signer,omitempty"`
 }
 
-// UnknownReport is a host whose certificates are unknown, with the reason.
+// UnknownReport is a host whose certificates could not be read, with the reason.
 type UnknownReport struct {
 	Host    string `json:"host"`
 	Problem string `json:"problem"`
 }
 
-// NewCertificatesDocument reports the certificates of control-plane hosts, by their display names.
-func NewCertificatesDocument(want desired.Cluster, is observed.World, names map[string]string,
+// NewCertificatesDocument returns the document for the certificates on control-plane hosts. names maps host IDs to
+// display names.
+func NewCertificatesDocument(want desired.Cluster, world observed.World, names map[string]string,
 	now time.Time) CertificatesDocument {
 	doc := CertificatesDocument{
 		Format: CertificatesFormat, Cluster: want.Name, Healthy: true, Certificates: []CertificateEnd{},
 	}
 	for _, h := range want.ControlPlane {
-		seen, name := is.Hosts[h.ID], names[h.ID]
+		seen, name := world.Hosts[h.ID], names[h.ID]
 		switch {
 		case seen.Reach != observed.Reached:
 			doc.Unknown = append(doc.Unknown, UnknownReport{name, seen.Problem})

@@ -9,22 +9,23 @@ import (
 
 // Exit statuses of the program.
 const (
-	ExitOther       = 1 // anything without a status of its own
-	ExitChanges     = 2 // of plan: there is something to do
-	ExitUnhealthy   = 3 // of status
+	ExitOther       = 1 // any other failure
+	ExitChanges     = 2 // plan: there are steps or instructions
+	ExitUnhealthy   = 3 // status: the cluster is not healthy
 	ExitExcept      = 4 // nothing to do, but the cluster differs from the manifest
 	ExitRuntime     = 10
 	ExitEtcd        = 11
 	ExitKube        = 12 // the Kubernetes API
 	ExitSSH         = 13
 	ExitConnection  = 14
-	ExitConfig      = 15 // the manifest, the command line, or their request
-	ExitExec        = 16 // a command on a host
+	ExitConfig      = 15 // the manifest or the command line
+	ExitExec        = 16 // a command on a host failed
 	ExitInterrupted = 130
 )
 
-// Exit returns the exit status of the command plan: 0 if there is nothing to do, 2 if there are steps or instructions,
-// otherwise the status of the first problem. decisions are those that Build returned with the plan.
+// Exit returns the exit status for a plan. It is ExitChanges if there are steps or instructions, and otherwise the
+// status of the first problem. Without problems, it is ExitExcept if there are known differences from the manifest, or
+// 0. decisions are those that Build returned with the plan.
 func Exit(p plan.Plan, decisions ...decide.Decision) int {
 	if !p.Empty() {
 		return ExitChanges
@@ -62,7 +63,7 @@ func ExitOf(c problem.Class) int {
 	return ExitOther
 }
 
-// lastProblems returns the problems of the last decision; the decisions before it led to steps.
+// lastProblems returns the problems in the last decision. The earlier decisions resulted in steps.
 func lastProblems(decisions []decide.Decision) []problem.Problem {
 	if len(decisions) == 0 {
 		return nil

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// HistoryFormat is the version of HistoryDocument's format.
+// HistoryFormat is the version of HistoryDocument.
 const HistoryFormat = 1
 
-// HistoryDocument is the history as JSON.
+// HistoryDocument is the JSON that "history" prints.
 type HistoryDocument struct {
 	Format  int          `json:"format"` // HistoryFormat
 	Cluster string       `json:"cluster"`
 	Runs    []record.Run `json:"runs"` // newest first
 }
 
-// HistoryJSON encodes runs as docs/json.md describes them.
+// HistoryJSON encodes the runs as a HistoryDocument, described in docs/json.md.
 func HistoryJSON(name string, runs []record.Run) ([]byte, error) {
 	return encodeJSON(HistoryDocument{Format: HistoryFormat, Cluster: name, Runs: notNil(runs)}, "history of "+name)
 }
 
-// moment is the format of times. It is UTC, because runs come from several machines.
+// historyTimeFormat formats times in UTC, because runs come from several machines.
 const historyTimeFormat = "2006-01-02 15:04:05 UTC"
 
-// History writes one line for each run, newest first, with errors below. A run ID begins with its time (UTC).
+// History writes one line for each run, newest first, with its error on the next line.
 func History(w io.Writer, s Style, runs []record.Run) {
 	out := &page{style: s}
 	if len(runs) == 0 {
@@ -55,13 +55,14 @@ func History(w io.Writer, s Style, runs []record.Run) {
 	out.flush(w)
 }
 
-// HistoryRun writes one run with its steps, in the order in which they began.
+// HistoryRun writes the details of one run and its steps, in the order in which the steps began.
 func HistoryRun(w io.Writer, s Style, r record.Run) {
 	out := &page{style: s}
 	out.addLine(s.paintText(bold, "Run "+cleanText(r.ID)))
 	facts := &table{indent: 2}
 	for _, fact := range [][2]string{
-		{"who", r.Who + "@" + r.From}, {"for", strings.Join(r.Routes, ", ")}, {"began", r.Started.UTC().Format(historyTimeFormat)},
+		{"who", r.Who + "@" + r.From}, {"for", strings.Join(r.Routes, ", ")},
+		{"began", r.Started.UTC().Format(historyTimeFormat)},
 		{"took", runDuration(r)}, {"plan", r.PlanDigest}, {"steps", fmt.Sprintf("%d of %d done", stepsDone(r), r.Planned)},
 	} {
 		if fact[1] != "" {
@@ -110,7 +111,7 @@ func newStepTable(steps []record.Step) *table {
 	return t
 }
 
-// runDuration returns the duration of a run, or "" if its end is not known.
+// runDuration returns the duration of a run, or "" if its end is unknown.
 func runDuration(r record.Run) string {
 	if r.Finished.IsZero() {
 		return ""
@@ -118,6 +119,7 @@ func runDuration(r record.Run) string {
 	return formatDuration(r.Finished.Sub(r.Started).Round(time.Millisecond))
 }
 
+// stepsDone returns the number of steps that succeeded.
 func stepsDone(r record.Run) int {
 	n := 0
 	for _, s := range r.Steps {
@@ -126,12 +128,12 @@ func stepsDone(r record.Run) int {
 		}
 	}
 	if r.Result == record.Done {
-		return r.Planned // even if the steps are no longer recorded
+		return r.Planned // all succeeded, even if they are no longer recorded
 	}
 	return n
 }
 
-// resultCell returns the result of a run and its error.
+// resultCell returns the result of a run and its error, if any.
 func resultCell(r record.Run) cell {
 	text := string(r.Result)
 	if r.Error != "" {
@@ -156,8 +158,8 @@ func resultInk(r record.Result) ink {
 	return plain
 }
 
-// Diff writes the lines that differ between live and planned contents. Hosts with the same lines are written together.
-// An empty list is reported.
+// Diff writes the lines that differ between live and planned contents, for each set of hosts and for the cluster. If
+// there are no sets, it writes that there is nothing to show.
 func Diff(w io.Writer, s Style, sets []diff.Set) {
 	out := &page{style: s}
 	out.addLine(s.paintText(bold, "Differences between live (-) and planned (+):"))
@@ -186,20 +188,20 @@ func (p *page) addDiffs(sets []diff.Set) {
 	}
 }
 
-// addVerbatim writes lines without wrapping, because a wrapped line would look like two.
+// addVerbatim writes the lines of a change without wrapping them, because a wrapped line would look like two lines.
 func (p *page) addVerbatim(c diff.Change) {
 	p.addParagraph("  ", c.Of, plain)
 	if c.Unknown != "" {
 		p.addParagraph("    ", "not known: "+c.Unknown, yellow)
 	}
 	for _, line := range c.Lines {
-		ink := dim
+		as := dim
 		switch {
 		case strings.HasPrefix(line, "+"):
-			ink = green
+			as = green
 		case strings.HasPrefix(line, "-"):
-			ink = red
+			as = red
 		}
-		p.addLine("    " + p.style.paintText(ink, strings.TrimRight(cleanText(line), " ")))
+		p.addLine("    " + p.style.paintText(as, strings.TrimRight(cleanText(line), " ")))
 	}
 }

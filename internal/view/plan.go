@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// Plan writes a plan for approval: the steps of each host and then of the cluster, the host keys that approval records,
-// instructions for the operator, notes, and a summary. Hosts with the same steps are written once, unless verbose.
-// Changes within a step are written when verbose, or when they are few.
+// Plan writes a plan for approval: the steps on each host and then on the cluster, the host keys that approval records,
+// instructions for the operator, notes, and a summary. If verbose, it writes the changes within each step. Otherwise it
+// writes them only if there are few, and if it does not write them, it writes hosts with the same steps together.
 func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 	out := &page{style: s}
 	view := planView{page: out, plan: p, verbose: v == Verbose, changes: v == Verbose || hasFewChanges(p)}
@@ -48,7 +48,7 @@ type planView struct {
 	verbose, changes bool
 }
 
-// addSteps writes the steps of each host, then the cluster's.
+// addSteps writes the steps on each host, then the steps on the cluster.
 func (v planView) addSteps() {
 	if len(v.plan.Steps) == 0 {
 		return
@@ -67,7 +67,7 @@ func (v planView) addSteps() {
 	}
 }
 
-// addGroup writes the steps of one group. A reason equal to that of the step before is not repeated.
+// addGroup writes the steps in one group. It omits a reason that equals the reason for the previous step.
 func (v planView) addGroup(g group, column int) {
 	reason := ""
 	t := &table{indent: 2}
@@ -98,7 +98,7 @@ func (v planView) addStepChanges(s plan.Step) {
 	}
 }
 
-// actionSymbol returns the symbol of an action, padded to the widest one.
+// actionSymbol returns the symbol for an action, padded to the width of the widest symbol.
 func actionSymbol(a plan.Action) cell {
 	inks := map[plan.Action]ink{
 		plan.Create:  green,
@@ -133,7 +133,7 @@ func (v planView) addContacts() {
 	v.addTable(t)
 }
 
-// addInstructions numbers the instructions for the operator; the steps of each have letters.
+// addInstructions writes the instructions for the operator, with numbers. The steps of each instruction have letters.
 func (v planView) addInstructions() {
 	if len(v.plan.Operator) == 0 {
 		return
@@ -166,7 +166,7 @@ func (v planView) addNotes() {
 	}
 }
 
-// addUnresolved lists what is unknown about the artifacts to install.
+// addUnresolved lists the artifacts that could not be determined, with reasons.
 func (v planView) addUnresolved() {
 	if len(v.plan.Unresolved) == 0 {
 		return
@@ -177,7 +177,7 @@ func (v planView) addUnresolved() {
 	}
 }
 
-// addSummary writes the summary, and whether more follows after this plan.
+// addSummary writes the summary, and why the plan is not complete if it is not.
 func (v planView) addSummary() {
 	v.addSpace()
 	as := bold
@@ -203,10 +203,10 @@ func planSummary(p plan.Plan) string {
 	return "No changes. " + cleanText(Matched(p))
 }
 
-// isError reports whether problems prevent a plan.
+// isError reports whether there is no plan because of problems.
 func isError(p plan.Plan) bool { return slices.Contains(p.Routes, string(fsm.Error)) }
 
-// asSentence adds a capital letter and a full stop.
+// asSentence capitalizes the first letter and adds a full stop, unless there is one.
 func asSentence(text string) string {
 	if text == "" {
 		return ""
@@ -215,14 +215,14 @@ func asSentence(text string) string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// group is a set of hosts with the same steps, or the cluster, which has no host.
+// group is a set of hosts with the same steps, or the cluster.
 type group struct {
-	names []string // display names, each with its ID if that differs
+	names []string // full names of the hosts; empty for the cluster
 	steps []plan.Step
 }
 
-// groupSteps groups the steps by host, in the order in which the plan first names the hosts. The steps of the cluster
-// come last. With fold, hosts whose steps read the same are one group.
+// groupSteps groups the steps by host, in the order in which the hosts first appear in the plan. The steps on the
+// cluster come last. With fold, hosts whose steps have the same groupKey are in one group.
 func groupSteps(p plan.Plan, fold bool) []group {
 	var ids []string
 	steps := map[string][]plan.Step{}
@@ -248,7 +248,7 @@ func groupSteps(p plan.Plan, fold bool) []group {
 	return out
 }
 
-// groupKey returns what a reader sees of the steps without their changes.
+// groupKey returns what Plan writes about the steps of a group, without the changes within each step.
 func groupKey(g group) string {
 	var b strings.Builder
 	for _, s := range g.steps {
@@ -257,6 +257,7 @@ func groupKey(g group) string {
 	return b.String()
 }
 
+// fullName returns the display name of a host, followed by its ID in parentheses if the ID differs.
 func fullName(p plan.Plan, id string) string {
 	name := nameOrID(p.Hosts, id)
 	if name == id || strings.HasPrefix(name, id+" (") { // the name already contains the ID
@@ -265,7 +266,7 @@ func fullName(p plan.Plan, id string) string {
 	return cleanText(name + " (" + id + ")")
 }
 
-// hostTitle names all hosts of the group, because the operator approves changes to each of them.
+// hostTitle returns the names of all hosts in the group, because the operator approves changes to each of them.
 func (g group) hostTitle() string {
 	switch len(g.names) {
 	case 0:
@@ -286,20 +287,20 @@ func titleWidth(groups []group) int {
 	return n
 }
 
-// PlanDocument is the JSON of a plan: the plan, and values that programs would otherwise have to compute.
+// PlanDocument is the JSON that "plan" prints: the plan, and values that programs would otherwise have to compute.
 type PlanDocument struct {
 	plan.Plan
-	Digest   string            `json:"digest,omitempty"` // plans with equal digests do the same
-	Changes  bool              `json:"changes"`          // apply or the operator has something to do
+	Digest   string            `json:"digest,omitempty"` // plans with the same digest carry out the same steps
+	Changes  bool              `json:"changes"`          // there are steps or instructions
 	Summary  Summary           `json:"summary"`
-	Trace    []fsm.Visit       `json:"trace,omitempty"`    // how the first route was found
-	Problems []problem.Problem `json:"problems,omitempty"` // what prevents a plan, or further steps
+	Trace    []fsm.Visit       `json:"trace,omitempty"`    // the questions and answers that led to the first route
+	Problems []problem.Problem `json:"problems,omitempty"` // problems that prevent the plan or further steps
 	Exit     int               `json:"exit"`               // the exit status of the command plan
 	Diffs    []diff.Set        `json:"diffs,omitempty"`    // differing lines, with --diff
 }
 
-// PlanJSON encodes a plan as docs/json.md describes it. diffs may be nil. decisions are those that Build returned with
-// the plan.
+// PlanJSON encodes a plan as a PlanDocument, described in docs/json.md. diffs can be nil. decisions are those that
+// Build returned with the plan.
 func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]byte, error) {
 	doc := PlanDocument{
 		Plan: p, Digest: p.Digest(), Changes: !p.Empty(), Summary: Summarize(p),
@@ -315,7 +316,7 @@ func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]by
 	return encodeJSON(doc, "plan of "+p.Cluster)
 }
 
-// notNil replaces nil by an empty list, so that JSON has [] instead of null.
+// notNil replaces nil with an empty list, so that it is encoded as [] instead of null.
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -13,11 +13,11 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// longestComment limits the steps and differences in bytes: GitHub accepts 65,536 characters.
+// maxCommentBytes is the size in bytes after which lists end. GitHub accepts comments of up to 65,536 characters.
 const maxCommentBytes = 50_000
 
-// PlanMarkdown returns a plan as a comment for a pull request: a summary, problems and instructions, and, folded, its
-// steps and differences. It contains no secrets. decisions are those that Build returned with the plan.
+// PlanMarkdown returns a plan as a comment for a pull request: a summary, problems, instructions, and folded lists of
+// steps and differences. The comment contains no secrets. decisions are those that Build returned with the plan.
 func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) []byte {
 	c := &comment{}
 	c.addLine("### kubeone plan: cluster %s", escapeInline(p.Cluster))
@@ -55,10 +55,10 @@ type comment struct{ text strings.Builder }
 
 func (c *comment) addLine(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
 
-// isFull reports whether lists must end here.
+// isFull reports whether the comment has no room for another list entry.
 func (c *comment) isFull() bool { return c.text.Len() > maxCommentBytes }
 
-// addBullets writes a list below a heading, if it has elements.
+// addBullets writes a heading and a list of n entries, or nothing if n is 0. text returns the entries.
 func (c *comment) addBullets(heading string, n int, text func(int) string) {
 	if n == 0 {
 		return
@@ -75,7 +75,7 @@ func (c *comment) addBullets(heading string, n int, text func(int) string) {
 	}
 }
 
-// addFold writes a section that is folded by default.
+// addFold writes a section that is folded by default. inside writes its contents.
 func (c *comment) addFold(title string, inside func()) {
 	c.addLine("")
 	c.addLine("<details><summary>%s</summary>", title)
@@ -133,7 +133,7 @@ func (c *comment) addDiffs(sets []diff.Set) {
 	})
 }
 
-// addBlock writes lines verbatim between fences that do not occur in them.
+// addBlock writes the lines as a diff block. Its fences are longer than any fence in the lines.
 func (c *comment) addBlock(lines []string) {
 	if len(lines) == 0 {
 		return
@@ -153,8 +153,8 @@ func (c *comment) addBlock(lines []string) {
 	c.addLine("")
 }
 
-// escapeInline escapes a text from a host or manifest so that Markdown shows it as plain text: without markup, links or
-// mentions.
+// escapeInline escapes a text from a host or manifest so that Markdown shows it as plain text, without markup, links
+// and mentions.
 func escapeInline(text string) string {
 	text = html.EscapeString(cleanText(text))
 	return strings.NewReplacer(`\`, `&#92;`, "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;",

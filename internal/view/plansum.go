@@ -8,9 +8,9 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// Summary counts the contents of a plan.
+// Summary contains the numbers of steps and tasks in a plan.
 type Summary struct {
-	Joins        int `json:"joins"` // hosts that become members of the cluster
+	Joins        int `json:"joins"` // hosts that join the cluster
 	Steps        int `json:"steps"`
 	Create       int `json:"create"`
 	Change       int `json:"change"`
@@ -19,7 +19,7 @@ type Summary struct {
 	Instructions int `json:"instructions"` // tasks for the operator
 }
 
-// Summarize counts a plan's steps.
+// Summarize returns the summary of a plan.
 func Summarize(p plan.Plan) Summary {
 	s := Summary{Steps: len(p.Steps), Instructions: len(p.Operator)}
 	for _, step := range p.Steps {
@@ -42,7 +42,7 @@ func Summarize(p plan.Plan) Summary {
 	return s
 }
 
-// String is the summary in one line: "Plan: 4 hosts to join, 19 steps: 17 to create, 2 to change, 0 to remove."
+// String returns the summary on one line: "Plan: 4 hosts to join, 19 steps: 17 to create, 2 to change, 0 to remove."
 func (s Summary) String() string {
 	var parts []string
 	if s.Joins > 0 {
@@ -63,7 +63,7 @@ func (s Summary) String() string {
 	return text
 }
 
-// Matched returns the message if nothing is left to do, including known differences from the manifest.
+// Matched returns the message for a plan with nothing to do. It lists the known differences from the manifest.
 func Matched(p plan.Plan) string {
 	except := p.Exceptions()
 	if len(except) == 0 {

@@ -18,7 +18,7 @@ func TestProblemsAsText(t *testing.T) {
 				"two of the agent's",
 		}},
 		{Code: problem.EtcdMembersUnknown,
-			Parameters: problem.Parameters{"error": "etcd has \x1b[31mlost\x1b[0m its quorum"}},
+			Parameters: problem.Parameters{"error": "etcd has \x1b[31mlost\x1b[0m quorum"}},
 		{Code: problem.HostNotAsked, Host: "203.0.113.99"},
 	}
 	names := map[string]string{"203.0.113.11": "cp-1", "203.0.113.12": "cp-2"}

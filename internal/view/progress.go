@@ -15,14 +15,15 @@ import (
 
 // Progress shows a run in progress. Its methods are safe for concurrent use.
 type Progress interface {
-	// Event shows one event. It does not fail: output that cannot be written is lost.
+	// Event shows one event. Output that cannot be written is lost without an error.
 	Event(apply.Event)
-	// Close ends the display with the cursor below it. It may be called more than once.
+	// Close ends the display and leaves the cursor below it. It can be called more than once.
 	Close()
 }
 
-// NewProgress shows a run of the plan. A live terminal has one line for each running step, redrawn in place below the
-// finished steps. Other writers get a line for each finished step, and heartbeats. verbose adds the output of hosts.
+// NewProgress returns a Progress that shows a run of the plan. On a live terminal, it keeps one line for each running
+// step below the lines of finished steps. On other writers, it writes a line for each finished step, and heartbeats.
+// verbose adds the output of hosts. The caller must call Close.
 func NewProgress(w io.Writer, s Style, p plan.Plan, verbose bool) Progress {
 	if !s.Live {
 		return &lineProgress{w: w, track: newTrack(s, p, verbose)}
@@ -33,7 +34,8 @@ func NewProgress(w io.Writer, s Style, p plan.Plan, verbose bool) Progress {
 	return live
 }
 
-// redrawEvery is the interval between redraws: short enough to show output of hosts, long enough for a slow connection.
+// redrawInterval is the interval between redraws: short enough to show the output of hosts, and long enough for a slow
+// connection.
 const redrawInterval = 200 * time.Millisecond
 
 // lineProgress writes lines and never moves the cursor.
@@ -50,7 +52,7 @@ func (l *lineProgress) Event(e apply.Event) {
 	writeLines(l.w, l.track.recordEvent(e))
 }
 
-// Close writes skipped steps that are not written yet.
+// Close writes the skipped steps that have not been written yet.
 func (l *lineProgress) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +69,7 @@ func writeLines(w io.Writer, lines []string) {
 	}
 }
 
-// NewJSONProgress writes each event as a line of JSON, as docs/json.md describes it.
+// NewJSONProgress returns a Progress that writes each event as a line of JSON, described in docs/json.md.
 func NewJSONProgress(w io.Writer) Progress {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -86,20 +88,20 @@ func (j *jsonProgress) Event(e apply.Event) {
 	_ = j.encoder.Encode(e)
 }
 
-// Close does nothing: events are written at once.
+// Close does nothing, because Event writes without a delay.
 func (j *jsonProgress) Close() {}
 
-// track turns the events of a run into lines. It has no clock: times are those of the events.
+// track converts the events of a run to lines. It has no clock and uses the times in the events.
 type track struct {
-	style   Style
-	plan    plan.Plan
-	verbose bool
-	host    int // columns of the longest host name
-	title   int // columns of the longest title
+	style      Style
+	plan       plan.Plan
+	verbose    bool
+	hostWidth  int // columns of the longest host name, at most maxHostColumn
+	titleWidth int // columns of the longest title, at most maxTitleColumn
 
 	began         time.Time
 	running       []activeStep // in the order in which they started
-	waiting       []string // skipped steps that are not written yet
+	waiting       []string     // skipped steps that have not been written yet
 	waitingSince  time.Time
 	done, total   int
 	failed, skips int
@@ -110,10 +112,10 @@ type track struct {
 type activeStep struct {
 	id, host, title string
 	since           time.Time
-	line            string // the last output of its host
+	line            string // the last line of output from the host
 }
 
-// Maximum widths of the columns for names and titles; longer texts move the rest of their line.
+// Maximum widths of the columns for names and titles. A longer text moves the rest of its line to the right.
 const (
 	maxHostColumn  = 24
 	maxTitleColumn = 40
@@ -125,10 +127,10 @@ const clusterLabel = "cluster"
 func newTrack(s Style, p plan.Plan, verbose bool) *track {
 	t := &track{style: s, plan: p, verbose: verbose, total: len(p.Steps)}
 	for _, step := range p.Steps {
-		t.host = max(t.host, textWidth(hostOrCluster(p.Hosts[step.Host])))
-		t.title = max(t.title, textWidth(cleanText(step.Title)))
+		t.hostWidth = max(t.hostWidth, textWidth(hostOrCluster(p.Hosts[step.Host])))
+		t.titleWidth = max(t.titleWidth, textWidth(cleanText(step.Title)))
 	}
-	t.host, t.title = min(t.host, maxHostColumn), min(t.title, maxTitleColumn)
+	t.hostWidth, t.titleWidth = min(t.hostWidth, maxHostColumn), min(t.titleWidth, maxTitleColumn)
 	return t
 }
 
@@ -139,7 +141,7 @@ func hostOrCluster(name string) string {
 	return cleanText(name)
 }
 
-// recordEvent records an event and returns its lines.
+// recordEvent records an event and returns the lines to write for it.
 func (t *track) recordEvent(e apply.Event) []string {
 	if t.began.IsZero() {
 		t.began = e.Time
@@ -183,19 +185,21 @@ func (t *track) eventLines(e apply.Event) []string {
 	return nil
 }
 
-// stepLine returns the line of a step: " 12.3s cp-2 join: etcd member done (4.1s)".
+// stepLine returns a line about a step, such as "  12.3s  cp-2  join: etcd member  done (4.1s)".
 func (t *track) stepLine(e apply.Event, what string) string {
-	return t.timeStamp(e.Time) + t.hostName(e.Host) + padRight(cleanText(e.Title), t.title) + "  " + what
+	return t.timeStamp(e.Time) + t.hostName(e.Host) + padRight(cleanText(e.Title), t.titleWidth) + "  " + what
 }
 
-// stampColumn is the width of the time column including the gap.
+// stampColumn is the width of the time column, including the gap after it.
 const stampColumn = 9
 
 func (t *track) timeStamp(at time.Time) string {
 	return t.style.paintText(dim, padLeft(formatDuration(at.Sub(t.began)), stampColumn-gap)) + strings.Repeat(" ", gap)
 }
 
-func (t *track) hostName(host string) string { return padRight(hostOrCluster(host), t.host) + "  " }
+func (t *track) hostName(host string) string {
+	return padRight(hostOrCluster(host), t.hostWidth) + "  "
+}
 
 func (t *track) whenVerbose(e apply.Event, what string) []string {
 	if !t.verbose {
@@ -204,7 +208,7 @@ func (t *track) whenVerbose(e apply.Event, what string) []string {
 	return []string{t.stepLine(e, t.style.paintText(dim, what))}
 }
 
-// recordOutput records the last output of a host. It returns the line only if verbose.
+// recordOutput records the last line of output from a host. If verbose, it also returns the line to write.
 func (t *track) recordOutput(e apply.Event) []string {
 	line := cleanText(e.Line)
 	for i := range t.running {
@@ -222,14 +226,14 @@ func (t *track) endStep(id string) {
 	t.running = slices.DeleteFunc(t.running, func(a activeStep) bool { return a.id == id })
 }
 
-// holdSkipped delays a skipped step: many steps are skipped at once and share one line.
+// holdSkipped delays the line about a skipped step. Many steps are skipped at the same time, and they share one line.
 func (t *track) holdSkipped(e apply.Event) {
 	t.waiting = append(t.waiting, hostOrCluster(e.Host)+" "+cleanText(e.Title))
 	t.waitingSince = e.Time
 	t.skips++
 }
 
-// flushSkipped returns the line of the delayed skipped steps.
+// flushSkipped returns the line about the skipped steps that have not been written yet, or nil if there are none.
 func (t *track) flushSkipped() []string {
 	if len(t.waiting) == 0 {
 		return nil
@@ -244,7 +248,7 @@ func (t *track) flushSkipped() []string {
 	return []string{t.timeStamp(t.waitingSince) + t.style.paintText(yellow, "skipped ") + what}
 }
 
-// firstErrorLine returns the first line of a failed step's error without its host and title.
+// firstErrorLine returns the first line of the error of a failed step, without the host and title.
 func firstErrorLine(e apply.Event) string {
 	text, _, _ := strings.Cut(e.Error, "\n")
 	host := e.Host
@@ -255,7 +259,7 @@ func firstErrorLine(e apply.Event) string {
 	return cleanText(strings.TrimPrefix(text, host+": "))
 }
 
-// heartbeatLine lists the running steps, the longest first.
+// heartbeatLine lists the running steps, the longest running first.
 func (t *track) heartbeatLine(e apply.Event) []string {
 	if len(t.running) == 0 {
 		return nil
@@ -271,7 +275,7 @@ func (t *track) heartbeatLine(e apply.Event) []string {
 	}
 }
 
-// summaryLine summarizes the run. The caller prints the error itself.
+// summaryLine summarizes the run without its error, which the caller prints.
 func (t *track) summaryLine(e apply.Event) []string {
 	after := formatDuration(secondsToDuration(e.Seconds))
 	if e.Error == "" {

@@ -36,7 +36,7 @@ func TestStatusNamesHooksThatAreOwed(t *testing.T) {
 	var out bytes.Buffer
 	Status(&out, Style{}, st)
 	for _, want := range []string{
-		"drift         cp-2: hooks owed after (upgrade)", "is healthy",
+		"drift         cp-2: pending hooks (upgrade)", "is healthy",
 		"Next: kubeone plan shows the pending hooks; kubeone apply runs them.",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -15,33 +15,33 @@ import (
 	"time"
 )
 
-// StatusInput is the input of a status.
+// StatusInput contains the data that NewReport needs.
 type StatusInput struct {
 	Want     desired.Cluster
 	World    observed.World
-	Decision decide.Decision // of Want and World
+	Decision decide.Decision // the decision for Want and World
 	Now      time.Time
 }
 
-// Report is the status of a cluster, written by Status as text and by StatusJSON as JSON.
+// Report is the status of a cluster. Status writes it as text, StatusJSON as JSON.
 type Report struct {
 	Format  int       `json:"format"` // ReportFormat
 	Cluster string    `json:"cluster"`
-	Version string    `json:"version"` // the Kubernetes version of the manifest, without v
+	Version string    `json:"version"` // the Kubernetes version in the manifest, without v
 	Time    time.Time `json:"time"`
 	Healthy bool      `json:"healthy"` // every check is ok
 	Checks  []Check   `json:"checks"`
-	// Route is what apply would do; Also lists what it could do before the operator acts.
+	// Route is the route that apply would follow. Also lists routes that it can follow before the operator acts.
 	Route fsm.Route    `json:"route"`
 	Also  []fsm.Route  `json:"also,omitempty"`
-	Hosts []HostReport `json:"hosts"` // those of the manifest, in its order, control plane first
+	Hosts []HostReport `json:"hosts"` // hosts in the manifest, in the same order, control plane first
 	API   APIReport    `json:"api"`
 	Etcd  EtcdReport   `json:"etcd"`
-	// Pool is nil without Machines, and while the API does not answer.
+	// Pool is nil if there are no Machines and pool hosts, or if the API does not respond.
 	Pool *PoolReport `json:"pool,omitempty"`
-	// Encryption is nil if Secrets are neither encrypted nor meant to be.
+	// Encryption is nil if Secrets are not encrypted and the manifest does not enable encryption.
 	Encryption *EncryptionReport `json:"encryption,omitempty"`
-	// Drift differs from the manifest but is not unhealthy.
+	// Drift lists differences from the manifest. They do not make the cluster unhealthy.
 	Drift        []Difference          `json:"drift,omitempty"`
 	Running      []RunningStep         `json:"running,omitempty"`
 	Locks        []LockReport          `json:"locks,omitempty"`
@@ -50,31 +50,31 @@ type Report struct {
 	Instructions []problem.Instruction `json:"instructions,omitempty"`
 }
 
-// ReportFormat is the version of Report's format.
+// ReportFormat is the version of Report.
 const ReportFormat = 1
 
 // HostReport is the status of one host.
 type HostReport struct {
 	ID        string              `json:"id"`
-	Name      string              `json:"name"` // of its Node
+	Name      string              `json:"name"` // name of the Node, or the hostname
 	Address   string              `json:"address"`
 	Role      desired.Role        `json:"role"`
 	Condition condition.Condition `json:"condition"`
 	Reasons   []string            `json:"reasons,omitempty"`  // why the condition is not healthy
-	Problems  []problem.Problem   `json:"problems,omitempty"` // the same, as codes
-	// Kubernetes is the version of the API server, or of the kubelet on a worker. Kubelet is that of the kubelet. Both
-	// are without v, and empty if unknown or absent.
+	Problems  []problem.Problem   `json:"problems,omitempty"` // the reasons, with codes
+	// Kubernetes is the version of the API server, or of the kubelet on a worker. Kubelet is the version of the kubelet.
+	// Both are without v, and empty if the version is unknown or the component is absent.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	Kubelet    string `json:"kubelet,omitempty"`
 	Containerd string `json:"containerd,omitempty"`
-	// WantedKubelet is the version in the manifest for this host; empty means that of the cluster.
+	// WantedKubelet is the version for this host in the manifest; empty means the version of the cluster.
 	WantedKubelet string       `json:"wantedKubelet,omitempty"`
 	OS            string       `json:"os,omitempty"`
-	NodeReady     observed.Tri `json:"nodeReady"` // "no" too when there is no Node; "" when not known
+	NodeReady     observed.Tri `json:"nodeReady"` // also "no" without a Node; "" if unknown
 	Cordoned      bool         `json:"cordoned,omitempty"`
-	APIServer     observed.Tri `json:"apiServer,omitempty"` // its own API server's /readyz; empty on workers
+	APIServer     observed.Tri `json:"apiServer,omitempty"` // result of /readyz on this host; empty on workers
 	Etcd          EtcdState    `json:"etcd,omitempty"`      // empty on workers
-	// Certificate is the first one to expire; nil if none is known.
+	// Certificate is the certificate that expires first; nil if none is known.
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 }
 
@@ -82,26 +82,26 @@ type HostReport struct {
 type CertificateReport struct {
 	Name     string    `json:"name"`
 	NotAfter time.Time `json:"notAfter"`
-	Days     int       `json:"days"` // full days left, negative when expired
+	Days     int       `json:"days"` // full days left; negative if expired
 	Expired  bool      `json:"expired,omitempty"`
 }
 
-// APIReport is the Kubernetes API.
+// APIReport is the status of the Kubernetes API.
 type APIReport struct {
 	Endpoint string       `json:"endpoint"`
 	Reached  observed.Tri `json:"reached"`
 	Problem  string       `json:"problem,omitempty"`
-	Via      string       `json:"via,omitempty"` // the name of the host through which it answered
+	Via      string       `json:"via,omitempty"` // the name of the host through which the API was reached
 	Version  string       `json:"version,omitempty"`
-	// PendingCSRs is the number of certificate signing requests without an approval.
+	// PendingCSRs is the number of CertificateSigningRequests that are not approved yet.
 	PendingCSRs int `json:"pendingCSRs,omitempty"`
 }
 
 // Difference is something that differs from the manifest.
 type Difference struct {
 	Host string   `json:"host,omitempty"` // name; empty for the cluster
-	What string   `json:"what"`           // docs/json.md has them all
-	Of   []string `json:"of,omitempty"`   // which configurations, addons, or objects in the cluster
+	What string   `json:"what"`           // kind of difference; docs/json.md lists all kinds
+	Of   []string `json:"of,omitempty"`   // names of configurations, addons, hooks, or objects
 }
 
 // RunningStep is a step of kubeone that is running on a host.
@@ -111,17 +111,17 @@ type RunningStep struct {
 	RunID string `json:"runID,omitempty"`
 }
 
-// LockReport is a run that holds locks of the cluster.
+// LockReport is a run that holds locks.
 type LockReport struct {
 	Holder string    `json:"holder"`
 	RunID  string    `json:"runID"`
 	Since  time.Time `json:"since"`
-	Live   bool      `json:"live"`            // its holder was active within the last seconds
-	Hosts  []string  `json:"hosts,omitempty"` // names of the hosts with its lock
-	API    bool      `json:"api,omitempty"`   // it holds the Lease of the cluster
+	Live   bool      `json:"live"`            // the holder was active within the last seconds
+	Hosts  []string  `json:"hosts,omitempty"` // names of the hosts that the run has locked
+	API    bool      `json:"api,omitempty"`   // the run holds the Lease of the cluster
 }
 
-// NewReport computes a status.
+// NewReport computes the status of a cluster.
 func NewReport(st StatusInput) Report {
 	d := st.Decision
 	r := Report{
@@ -140,12 +140,12 @@ func NewReport(st StatusInput) Report {
 	return r
 }
 
-// StatusJSON encodes a status as docs/json.md describes it.
+// StatusJSON encodes the status of a cluster as a Report, described in docs/json.md.
 func StatusJSON(st StatusInput) ([]byte, error) {
 	return encodeJSON(NewReport(st), "status of "+st.Want.Name)
 }
 
-// displayName returns the name of a host in output.
+// displayName returns the name for a host in output: the name of its Node, otherwise its hostname or ID.
 func (st StatusInput) displayName(id string) string {
 	h, ok := st.Want.Host(id)
 	if !ok {
@@ -157,25 +157,25 @@ func (st StatusInput) displayName(id string) string {
 	return cmp.Or(h.Hostname, h.ID)
 }
 
-// EncryptionReport says how etcd stores Secrets.
+// EncryptionReport describes how Secrets are stored in etcd.
 type EncryptionReport struct {
 	Wanted bool `json:"wanted,omitempty"` // the manifest enables encryption
-	// StoredBy lists the keys with which control-plane hosts store Secrets now: one, or more during a key change.
-	// "identity" means no key.
+	// StoredBy lists the keys that control-plane hosts currently encrypt Secrets with: one, or several during a key
+	// change. "identity" means that Secrets are not encrypted.
 	StoredBy []string `json:"storedBy"`
-	// ReadBy lists the keys that at least one control-plane host can read.
+	// ReadBy lists the keys that at least one control-plane host can decrypt Secrets with.
 	ReadBy []string `json:"readBy"`
-	// Phase is the next phase of a pending key change: "learn", "use" or "forget"; otherwise "".
+	// Phase is the next phase of a pending key change: "learn", "use" or "forget". Without a key change, it is "".
 	Phase atrest.Phase `json:"phase,omitempty"`
 	// Unknown lists control-plane hosts that did not report their keys.
 	Unknown []string `json:"unknown,omitempty"`
 	// Lost lists control-plane hosts that have lost their keys.
 	Lost []string `json:"lost,omitempty"`
-	// Foreign is the file of an encryption configuration that does not belong to kubeone.
+	// Foreign is the file name of an encryption configuration that does not belong to kubeone.
 	Foreign string `json:"foreign,omitempty"`
 }
 
-// encryptionReport returns nil if Secrets are neither encrypted nor meant to be.
+// encryptionReport returns nil if Secrets are not encrypted and the manifest does not enable encryption.
 func (st StatusInput) encryptionReport() *EncryptionReport {
 	r := EncryptionReport{Wanted: st.Want.EncryptSecrets}
 	hosts, found := st.encryptionHosts(&r)
@@ -194,8 +194,8 @@ func (st StatusInput) encryptionReport() *EncryptionReport {
 	return &r
 }
 
-// encryptionHosts returns the control-plane hosts that report how they store Secrets, and notes the others in r. found
-// is true if any host has an encryption configuration.
+// encryptionHosts returns the control-plane hosts that report how they store Secrets, and adds the other hosts to r.
+// found reports whether any host has an encryption configuration.
 func (st StatusInput) encryptionHosts(r *EncryptionReport) (hosts []atrest.Host, found bool) {
 	for _, h := range st.Want.ControlPlane {
 		seen := st.World.Hosts[h.ID]
@@ -215,7 +215,7 @@ func (st StatusInput) encryptionHosts(r *EncryptionReport) (hosts []atrest.Host,
 	return hosts, found
 }
 
-// addNew appends the names that are not in the list.
+// addNew appends those of the names in more that are not in names yet.
 func addNew(names, more []string) []string {
 	for _, name := range more {
 		if !slices.Contains(names, name) {
@@ -256,10 +256,10 @@ func (v statusView) addEncryption() {
 	v.addFact("Secrets", as, strings.Join(parts, "; "))
 }
 
-// EtcdState is the state of a control-plane host's etcd member.
+// EtcdState is the state of an etcd member.
 type EtcdState string
 
-// The states of members. Leader and Voter are healthy.
+// States of etcd members. EtcdLeader and EtcdVoter mean that the member is healthy.
 const (
 	EtcdLeader    EtcdState = "leader"
 	EtcdVoter     EtcdState = "voter"
@@ -269,26 +269,26 @@ const (
 	EtcdUnknown   EtcdState = "unknown"
 )
 
-// EtcdReport lists the members of etcd and the state of its quorum. The numbers are 0 if the members are not known.
+// EtcdReport contains the etcd members and the state of the quorum. The numbers are 0 if the members are unknown.
 type EtcdReport struct {
 	Reached  observed.Tri   `json:"reached"`
 	Problem  string         `json:"problem,omitempty"`
 	Voters   int            `json:"voters"`
 	Healthy  int            `json:"healthy"` // voters known to be healthy
 	Learners int            `json:"learners,omitempty"`
-	Quorum   int            `json:"quorum"`  // how many voters must agree
-	Holds    bool           `json:"holds"`   // the healthy voters are a quorum
-	MayFail  int            `json:"mayFail"` // how many healthy voters may fail before the quorum is lost
+	Quorum   int            `json:"quorum"`  // number of voters that must agree
+	Holds    bool           `json:"holds"`   // enough voters are healthy for a quorum
+	MayFail  int            `json:"mayFail"` // number of healthy voters that can fail without loss of quorum
 	Members  []MemberReport `json:"members"`
-	// Orphans are alarms of removed members. They count like other alarms.
+	// Orphans are alarms of removed members. Like other alarms, they make etcd unhealthy.
 	Orphans []observed.Alarm `json:"orphanedAlarms,omitempty"`
 }
 
-// MemberReport is one member.
+// MemberReport is one etcd member.
 type MemberReport struct {
 	ID      string    `json:"id"` // hex
 	Name    string    `json:"name,omitempty"`
-	Host    string    `json:"host,omitempty"` // name of the manifest's host; empty when the manifest has none
+	Host    string    `json:"host,omitempty"` // name of the host; empty if the host is not in the manifest
 	State   EtcdState `json:"state"`
 	Version string    `json:"version,omitempty"`
 	DBSize  int64     `json:"dbSize,omitempty"` // bytes
@@ -314,6 +314,7 @@ func (st StatusInput) etcdReport() EtcdReport {
 	return r
 }
 
+// memberHost returns the name of the host of a member, or "" if the host is not in the manifest.
 func (st StatusInput) memberHost(m observed.Member) string {
 	for _, h := range st.Want.ControlPlane {
 		if st.Decision.Hosts[h.ID].Etcd == m.ID {
@@ -337,7 +338,8 @@ func memberState(m observed.Member) EtcdState {
 	return EtcdVoter
 }
 
-// hostEtcdState returns the state of a host's member: from etcd, or from the host if etcd's member list is not known.
+// hostEtcdState returns the state of the etcd member on a host. id is the ID of the member. If the etcd members are
+// unknown, the state is what the host itself reported.
 func (st StatusInput) hostEtcdState(id string, seen observed.Host) EtcdState {
 	i := slices.IndexFunc(st.World.Etcd.Members, func(m observed.Member) bool { return m.ID == id })
 	switch {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// hostReport returns the status of one host. Its Node fills in values that the host did not report.
+// hostReport returns the status of one host. Values that the host did not report come from its Node.
 func (st StatusInput) hostReport(h desired.Host) HostReport {
 	seen, found := st.World.Hosts[h.ID], st.Decision.Hosts[h.ID]
 	r := HostReport{
@@ -27,7 +27,7 @@ func (st StatusInput) hostReport(h desired.Host) HostReport {
 		Certificate:   earliestExpiry(seen.Certificates, st.Now),
 	}
 	if r.Condition == "" {
-		r.Condition = condition.Unreachable // like every zero value: nothing is known
+		r.Condition = condition.Unreachable // the decision does not contain the host, so nothing is known about it
 	}
 	st.addNodeState(&r)
 	if h.Role == desired.ControlPlane {
@@ -37,6 +37,7 @@ func (st StatusInput) hostReport(h desired.Host) HostReport {
 	return r
 }
 
+// addNodeState adds the state of the Node to the report.
 func (st StatusInput) addNodeState(r *HostReport) {
 	i := slices.IndexFunc(st.World.API.Nodes, func(n observed.Node) bool { return n.Name == r.Name })
 	if i < 0 {
@@ -76,11 +77,11 @@ func (st StatusInput) apiReport() APIReport {
 	return r
 }
 
-// hooksOwed is the kind of a difference about hooks that have not all succeeded on a host.
-const pendingHooks = "hooks owed after"
+// pendingHooks is the kind of difference for hooks that have not succeeded on a host yet.
+const pendingHooks = "pending hooks"
 
-// driftReport returns the known differences from the manifest. The decision ends at the first question with something
-// to do, so later ones may be missing.
+// driftReport returns the known differences from the manifest. The list can be incomplete, because the decision ends at
+// the first question that finds something to do.
 func (st StatusInput) driftReport() []Difference {
 	var out []Difference
 	d := st.Decision
@@ -97,11 +98,12 @@ func (st StatusInput) driftReport() []Difference {
 		if slices.Contains(d.Metadata, h.ID) {
 			out = append(out, Difference{st.displayName(h.ID), "node metadata", nil})
 		}
-		if owed := st.World.Hosts[h.ID].HooksOwed; len(owed) > 0 {
-			out = append(out, Difference{st.displayName(h.ID), pendingHooks, owed})
+		if names := st.World.Hosts[h.ID].HooksOwed; len(names) > 0 {
+			out = append(out, Difference{st.displayName(h.ID), pendingHooks, names})
 		}
 	}
-	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // their objects are listed below
+	// Omit addons whose objects are listed below.
+	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool {
 		return len(st.World.API.Compared[name].Differences) > 0
 	})
 	if len(addons) > 0 && d.Route != fsm.Install {
@@ -129,10 +131,10 @@ func (st StatusInput) runningSteps() []RunningStep {
 	return out
 }
 
-// lockReports returns the runs that hold locks, each once, with all places of its locks.
+// lockReports returns the runs that hold locks. Each run appears once, with all its locks.
 func (st StatusInput) lockReports() []LockReport {
 	var out []LockReport
-	of := func(l observed.Lock) *LockReport {
+	reportFor := func(l observed.Lock) *LockReport {
 		i := slices.IndexFunc(out, func(r LockReport) bool { return r.RunID == l.RunID && r.Holder == l.Holder })
 		if i < 0 {
 			i, out = len(out), append(out, LockReport{Holder: l.Holder, RunID: l.RunID, Since: l.Since})
@@ -141,27 +143,27 @@ func (st StatusInput) lockReports() []LockReport {
 		return &out[i]
 	}
 	if l := st.World.API.Lease; l != nil && l.Holder != "" {
-		of(*l).API = true
+		reportFor(*l).API = true
 	}
 	for _, h := range st.Want.Hosts() {
 		if l := st.World.Hosts[h.ID].Lock; l != nil && l.Holder != "" {
-			r := of(*l)
+			r := reportFor(*l)
 			r.Hosts = append(r.Hosts, st.displayName(h.ID))
 		}
 	}
 	return out
 }
 
-// PoolReport lists the Machines of a cluster and the hosts of its pool.
+// PoolReport lists the Machines in a cluster and the hosts in its pool.
 type PoolReport struct {
 	// Controllers is Yes if the controllers were active within the last seconds.
 	Controllers observed.Tri       `json:"controllers"`
 	Deployments []DeploymentReport `json:"deployments,omitempty"`
 	Machines    []MachineReport    `json:"machines,omitempty"`
 	Hosts       []PoolHostReport   `json:"hosts,omitempty"`
-	// Problem is the reason why they could not be read; everything else is empty then.
+	// Problem is why the objects could not be read; if it is set, the other fields are empty.
 	Problem string `json:"problem,omitempty"`
-	// More means that the lists are not complete.
+	// More means that the lists are incomplete, because there are too many objects.
 	More bool `json:"more,omitempty"`
 }
 
@@ -188,20 +190,20 @@ type MachineReport struct {
 	Kubelet       string       `json:"kubelet,omitempty"`
 	WantedKubelet string       `json:"wantedKubelet,omitempty"`
 	Deleting      bool         `json:"deleting,omitempty"`
-	Error         string       `json:"error,omitempty"` // only the operator can fix it
-	Waits         string       `json:"waits,omitempty"` // another reason why it is not ready
+	Error         string       `json:"error,omitempty"` // an error that only the operator can fix
+	Waits         string       `json:"waits,omitempty"` // what the Machine is waiting for
 }
 
-// PoolHostReport is a host of the pool.
+// PoolHostReport is a host in the pool.
 type PoolHostReport struct {
 	Name    string `json:"name"`
 	Address string `json:"address,omitempty"`
 	State   string `json:"state"`
-	Machine string `json:"machine,omitempty"` // namespace/name of the Machine that uses it or has not returned it
+	Machine string `json:"machine,omitempty"` // namespace/name of its Machine, also while it returns the host
 	Message string `json:"message,omitempty"`
 }
 
-// poolReport returns nil without Machines and pool hosts.
+// poolReport returns nil if there are no Machines and no pool hosts.
 func (st StatusInput) poolReport() *PoolReport {
 	p := st.World.API.Pool
 	if p.Empty() && (p == nil || len(p.Hosts) == 0) {
@@ -215,16 +217,16 @@ func (st StatusInput) poolReport() *PoolReport {
 		})
 	}
 	for _, m := range p.Machines {
-		one := MachineReport{
+		machine := MachineReport{
 			Name: m.ID(), Owner: m.Owner, Phase: m.Phase, Host: m.Host, Node: m.Node, NodeReady: observed.No,
 			Kubelet: m.Kubelet, WantedKubelet: m.WantedKubelet, Deleting: m.Deleting, Error: m.Error, Waits: m.Waits,
 		}
 		for _, n := range st.World.API.Nodes {
 			if n.Name == m.Node {
-				one.NodeReady, one.Cordoned = n.Ready, n.Unschedulable
+				machine.NodeReady, machine.Cordoned = n.Ready, n.Unschedulable
 			}
 		}
-		r.Machines = append(r.Machines, one)
+		r.Machines = append(r.Machines, machine)
 	}
 	for _, h := range p.Hosts {
 		r.Hosts = append(r.Hosts, PoolHostReport(h))
@@ -232,8 +234,9 @@ func (st StatusInput) poolReport() *PoolReport {
 	return r
 }
 
-// checkMachines is OK if every Machine that is not being deleted is a Ready Node without an error, and every deployment
-// has all its replicas. It is nil without Machines and deployments.
+// checkMachines returns a check that is OK if every Machine has a Ready Node and no error, and every MachineDeployment
+// has all its replicas. It ignores objects that are being deleted. It returns nil if there are no Machines and no
+// MachineDeployments.
 func checkMachines(p *PoolReport) *Check {
 	switch {
 	case p == nil:
@@ -243,34 +246,34 @@ func checkMachines(p *PoolReport) *Check {
 	case len(p.Machines) == 0 && len(p.Deployments) == 0 && !p.More:
 		return nil
 	}
-	var bad []string
-	stay := 0
+	var failures []string
+	checked := 0
 	for _, m := range p.Machines {
 		if m.Deleting {
 			continue
 		}
-		stay++
-		if how := m.whyNotReady(); how != "" {
-			bad = append(bad, m.Name+" "+how)
+		checked++
+		if why := m.whyNotReady(); why != "" {
+			failures = append(failures, m.Name+" "+why)
 		}
 	}
-	c := &Check{Name: "machines", Detail: fmt.Sprintf("%d of %d Ready", stay-len(bad), stay)}
+	c := &Check{Name: "machines", Detail: fmt.Sprintf("%d of %d Ready", checked-len(failures), checked)}
 	for _, d := range p.Deployments {
 		if !d.Deleting && d.Ready < d.Replicas {
-			bad = append(bad, fmt.Sprintf("MachineDeployment %s has %d of %d", d.Name, d.Ready, d.Replicas))
+			failures = append(failures, fmt.Sprintf("MachineDeployment %s has %d of %d", d.Name, d.Ready, d.Replicas))
 		}
 	}
 	if p.More {
-		bad = append(bad, "not all were checked")
+		failures = append(failures, "not all were checked")
 	}
-	if len(bad) > 0 {
-		c.Detail += ": " + joinNames(bad, 5)
+	if len(failures) > 0 {
+		c.Detail += ": " + joinNames(failures, 5)
 	}
-	c.OK = len(bad) == 0
+	c.OK = len(failures) == 0
 	return c
 }
 
-// whyNotReady returns why the Machine is not ready, or "".
+// whyNotReady returns why the Machine is not ready, or "" if it is ready.
 func (m MachineReport) whyNotReady() string {
 	switch {
 	case m.Error != "":

@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// ByteProgress shows the progress of a bundle: a live line on a terminal, otherwise a line for each finished part and
-// heartbeats.
+// ByteProgress shows the progress of bundle creation. On a terminal, it shows a live line. On other writers, it writes
+// a line for each finished binary or image, and heartbeats.
 type ByteProgress struct {
 	out   io.Writer
 	live  *LiveLine // nil without a terminal
-	shown time.Time
+	shown time.Time // of the last update
 }
 
-// Intervals between updates while no part finishes.
+// Intervals between updates while no binary or image is finished.
 const (
 	liveInterval      = 200 * time.Millisecond
 	heartbeatInterval = 10 * time.Second
 )
 
-// NewByteProgress returns a progress that writes to out.
+// NewByteProgress returns a ByteProgress that writes to out. The caller must call End.
 func NewByteProgress(out io.Writer) *ByteProgress {
 	return &ByteProgress{out: out, live: NewLiveLine(out), shown: time.Now()}
 }
 
-// Show shows a change. It is not safe for concurrent use.
+// Show shows the current progress. It is not safe for concurrent use.
 func (p *ByteProgress) Show(now release.Progress) {
-	every := heartbeatInterval
+	interval := heartbeatInterval
 	if p.live != nil {
-		every = liveInterval
+		interval = liveInterval
 	}
-	if time.Since(p.shown) < every && (p.live != nil || now.Done == "") {
+	if time.Since(p.shown) < interval && (p.live != nil || now.Done == "") {
 		return
 	}
 	p.shown = time.Now()
@@ -93,13 +93,13 @@ func BundleSummary(i release.Index) string {
 // Megabytes formats a size in bytes as megabytes (10^6 bytes).
 func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// The formats of ManifestDocument and FailureDocument.
+// Versions of ManifestDocument and FailureDocument.
 const (
 	manifestFormat = 1
 	failureFormat  = 1
 )
 
-// ManifestDocument lists the problems of a manifest and its companion files.
+// ManifestDocument is the JSON that "config validate" prints.
 type ManifestDocument struct {
 	Format   int                `json:"format"`
 	Valid    bool               `json:"valid"`
@@ -107,7 +107,7 @@ type ManifestDocument struct {
 	Exit     int                `json:"exit"`
 }
 
-// ManifestJSON returns the document on one line with a final newline.
+// ManifestJSON returns a ManifestDocument on one line with a final newline.
 func ManifestJSON(found []manifest.Problem, exit int) ([]byte, error) {
 	if found == nil {
 		found = []manifest.Problem{}
@@ -117,7 +117,7 @@ func ManifestJSON(found []manifest.Problem, exit int) ([]byte, error) {
 	})
 }
 
-// FailureDocument is the result of a command that failed without another result.
+// FailureDocument is the JSON that a command prints if it fails before it has printed a result.
 type FailureDocument struct {
 	Format int    `json:"format"`
 	Error  string `json:"error"`
@@ -138,31 +138,31 @@ func jsonLine(value any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Manifest prints the problems of the manifest at path, one a line, and whether it is valid.
+// Manifest prints the problems in the manifest, one on each line, and whether the manifest is valid.
 func Manifest(w io.Writer, path string, found []manifest.Problem) {
-	of := map[manifest.Severity]int{}
+	counts := map[manifest.Severity]int{}
 	for _, p := range found {
-		of[p.Severity]++
+		counts[p.Severity]++
 		_, _ = fmt.Fprintln(w, p)
 	}
 	verdict := "is valid"
 	if manifest.HasErrors(found) {
 		verdict = "is not valid"
 	}
-	_, _ = fmt.Fprintf(w, "%s %s: %s, %s, %s.\n", path, verdict, phrase.Count(of[manifest.Error], "error"),
-		phrase.Count(of[manifest.Warning], "warning"), phrase.Count(of[manifest.Note], "note"))
+	_, _ = fmt.Fprintf(w, "%s %s: %s, %s, %s.\n", path, verdict, phrase.Count(counts[manifest.Error], "error"),
+		phrase.Count(counts[manifest.Warning], "warning"), phrase.Count(counts[manifest.Note], "note"))
 }
 
-// PoolFormat is the version of PoolDocument's format.
+// PoolFormat is the version of PoolDocument.
 const PoolFormat = 1
 
-// PoolDocument is the JSON of "host list".
+// PoolDocument is the JSON that "host list" prints.
 type PoolDocument struct {
 	Format int        `json:"format"` // PoolFormat
 	Hosts  []PoolHost `json:"hosts"`
 }
 
-// PoolHost is one host of the pool.
+// PoolHost is one host in the pool.
 type PoolHost struct {
 	Name    string `json:"name"`
 	Address string `json:"address"` // USER@ADDRESS:PORT
@@ -172,7 +172,7 @@ type PoolHost struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Pool writes one line for each host of the pool, with its message below.
+// Pool writes one line for each host in the pool, with its message on the next line.
 func Pool(w io.Writer, s Style, hosts []PoolHost) {
 	out := &page{style: s}
 	if len(hosts) == 0 {
@@ -199,12 +199,12 @@ func Pool(w io.Writer, s Style, hosts []PoolHost) {
 // PoolCandidate is a machine to add to the pool.
 type PoolCandidate struct {
 	Name, Address, System string
-	Private               string   // address of its Node; "" means Address
-	Keys                  []string // fingerprints without an approval, of bastions first
-	Known                 bool     // it is already in the pool
+	Private               string   // address that other Nodes connect to; "" means Address
+	Keys                  []string // fingerprints that the operator has not approved yet, bastions first
+	Known                 bool     // the machine is already in the pool
 }
 
-// PoolCandidates writes the machines to add and the key of the cluster.
+// PoolCandidates writes the machines to add and the fingerprint of the cluster SSH key.
 func PoolCandidates(w io.Writer, s Style, candidates []PoolCandidate, key string) {
 	out := &page{style: s}
 	t := &table{head: []string{"HOST", "ADDRESS", "SYSTEM", "HOST KEY"}}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// warnDays is the number of days before expiry when a certificate gets a warning. A kubelet renews its own, valid for a
-// year, 36 to 110 days before expiry; one with fewer days was not renewed.
+// warnDays is the number of days before expiry in which status warns about a certificate. A kubelet renews its
+// certificate, which is valid for a year, 36 to 110 days before expiry. A certificate with fewer days was not renewed.
 const warnDays = 30
 
 // Status writes the status of a cluster: hosts, API, etcd and quorum, certificates, Machines, drift, running steps,
@@ -35,7 +35,7 @@ type statusView struct {
 	Report
 }
 
-// addFacts writes one line for each fact about the cluster. A cluster that is not installed has few.
+// addFacts writes one line for each fact about the cluster, such as drift, running steps and locks.
 func (v statusView) addFacts() {
 	v.addSpace()
 	if v.Route != fsm.Install {
@@ -117,7 +117,8 @@ func memberText(m MemberReport) string {
 	return text
 }
 
-// addCertificates writes the certificate that expires first, and those that expire soon.
+// addCertificates writes the certificates that have expired or expire soon. If there are none, it writes the one that
+// expires first.
 func (v statusView) addCertificates() {
 	var soon []string
 	var first *HostReport
@@ -153,7 +154,7 @@ func formatExpiry(h HostReport) string {
 	return fmt.Sprintf("%s %s, expires in %s (%s)", h.Name, h.Certificate.Name, left, date)
 }
 
-// addDrift writes drift, or that there is none if the decision checked everything.
+// addDrift writes the differences from the manifest, or "none" if everything was checked.
 func (v statusView) addDrift() {
 	if len(v.Drift) == 0 && v.Route == fsm.Nothing {
 		v.addFact("drift", plain, "none")
@@ -184,7 +185,7 @@ func (v statusView) lockText(l LockReport) string {
 	return text + ", on " + joinNames(where, 5)
 }
 
-// diagnosedProblems returns the problems in errors and instructions.
+// diagnosedProblems returns the problems that are shown as errors or in instructions.
 func (v statusView) diagnosedProblems() []problem.Problem {
 	out := slices.Clone(v.Problems)
 	for _, i := range v.Instructions {
@@ -193,12 +194,12 @@ func (v statusView) diagnosedProblems() []problem.Problem {
 	return out
 }
 
-// isRepeated reports whether an error or instruction already contains a warning.
+// isRepeated reports whether an error or instruction already contains the warning.
 func (v statusView) isRepeated(warning problem.Problem) bool {
 	return containsProblem(v.diagnosedProblems(), warning.Host, warning.What())
 }
 
-// containsProblem reports whether one of the problems is this problem of the host.
+// containsProblem reports whether the list contains the problem with this host and text.
 func containsProblem(problems []problem.Problem, host, what string) bool {
 	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Host == host && p.What() == what })
 }
@@ -264,7 +265,7 @@ func (v statusView) hostsOfRole(r desired.Role) int {
 	return n
 }
 
-// nextCommand returns what the operator should do next.
+// nextCommand returns what the operator should do next, or "" if nothing.
 func nextCommand(r Report) string {
 	if slices.ContainsFunc(r.Locks, func(l LockReport) bool { return l.Live }) {
 		return "wait; another run is active."
@@ -280,11 +281,11 @@ func nextCommand(r Report) string {
 		}
 		return "run kubeone apply to repair the cluster."
 	case fsm.MoveEndpoint:
-		return "run kubeone apply to switch to the API endpoint of the manifest."
+		return "run kubeone apply to switch to the API endpoint in the manifest."
 	case fsm.Instruct:
 		return "follow the instructions above, then run kubeone apply."
 	case fsm.DisasterRecovery:
-		return "etcd has lost its quorum: follow the instructions above and do not delete anything."
+		return "etcd has lost quorum: follow the instructions above and do not delete anything."
 	case fsm.Upgrade:
 		return "kubeone plan shows the steps of the upgrade to version " + r.Version + "."
 	case fsm.Reconfigure:
@@ -306,7 +307,7 @@ func nextCommand(r Report) string {
 	return ""
 }
 
-// NotRunning returns a line about components that do not run, or "".
+// NotRunning returns a line about components that are not running, or "" if there are none.
 func NotRunning(absent []decide.Absence) string {
 	if len(absent) == 0 {
 		return ""
@@ -318,7 +319,8 @@ func NotRunning(absent []decide.Absence) string {
 	return "Not running yet: " + cleanText(joinNames(names, 4)) + "; see kubeone status."
 }
 
-// Unsettled returns what a run still waits for: components that are not ready, otherwise the steps of a new plan.
+// Unsettled returns what a run is waiting for: the members and components that are not ready or, if there are none, the
+// steps in the new plan.
 func Unsettled(notReady []string, p plan.Plan) string {
 	if len(notReady) > 0 {
 		return cleanText(joinNames(notReady, 4)) + ": not healthy yet"

@@ -18,8 +18,8 @@ const (
 	notKnown = "?"
 )
 
-// addHosts writes the table of hosts, with reasons below unhealthy ones. On a narrow screen, it leaves out the least
-// important columns.
+// addHosts writes the table of hosts. Reasons follow the line of a host that is not healthy. On a narrow screen, the
+// table omits the least important columns.
 func (v statusView) addHosts() {
 	t := &table{
 		head: []string{"HOST", "ADDRESS", "ROLE", "CONDITION", "VERSION", "CONTAINERD", "NODE", "API", "ETCD", "CERTS"},
@@ -38,30 +38,30 @@ func (v statusView) addHosts() {
 	}
 }
 
-// fitTable fits the table to the screen: it drops columns, then cuts names.
+// fitTable makes the table fit the screen: it drops columns and, if that is not enough, cuts names.
 func (v statusView) fitTable(t *table) {
 	for _, title := range []string{"CONTAINERD", "ADDRESS", "ROLE", "CERTS"} {
 		if v.style.Width > 0 && t.totalWidth() > v.style.Width {
 			t.dropColumn(title)
 		}
 	}
-	const least = 12
-	over := t.totalWidth() - v.style.Width
-	if v.style.Width == 0 || over <= 0 {
+	const minName = 12
+	excess := t.totalWidth() - v.style.Width
+	if v.style.Width == 0 || excess <= 0 {
 		return
 	}
-	room := max(t.columnWidths()[0]-over, least)
+	width := max(t.columnWidths()[0]-excess, minName)
 	for _, row := range t.rows {
-		row[0].text = v.style.clipText(row[0].text, room)
+		row[0].text = v.style.clipText(row[0].text, width)
 	}
 }
 
 func (v statusView) addReasons(h HostReport) {
 	if h.Condition != condition.Healthy && h.Condition != condition.Empty && len(h.Reasons) > 0 {
-		// Reasons that are errors or warnings below are not repeated.
-		below := append(v.diagnosedProblems(), v.Warnings...)
+		// Do not repeat reasons that are shown below as errors or warnings.
+		shown := append(v.diagnosedProblems(), v.Warnings...)
 		reasons := slices.DeleteFunc(slices.Clone(h.Reasons), func(reason string) bool {
-			return containsProblem(below, h.ID, reason)
+			return containsProblem(shown, h.ID, reason)
 		})
 		if len(reasons) > 0 {
 			v.addParagraph("    ", strings.Join(reasons, "; "), conditionInk(h.Condition))
@@ -88,7 +88,7 @@ func conditionInk(c condition.Condition) ink {
 	return red
 }
 
-// hostVersion returns the Kubernetes version of the host, and that of its kubelet if it differs.
+// hostVersion returns the Kubernetes version of the host, and the kubelet version if it differs.
 func (v statusView) hostVersion(h HostReport) cell {
 	text, as := orSign(cleanText(h.Kubernetes), missingSign(h)), plain
 	wanted := cmp.Or(h.WantedKubelet, v.Version)
@@ -114,7 +114,7 @@ func nodeCell(h HostReport) cell {
 		c = cell{notKnown, yellow}
 	}
 	if h.Condition == condition.Empty && h.NodeReady != observed.Yes {
-		c = cell{none, plain} // none is expected
+		c = cell{none, plain} // an empty host is not expected to have a Node
 	}
 	if h.Cordoned {
 		c.text += ",cordoned"
@@ -177,7 +177,7 @@ func orSign(text, sign string) string {
 	return text
 }
 
-// addPool writes MachineDeployments and Machines, with reasons below Machines that are not ready.
+// addPool writes MachineDeployments and Machines. Reasons follow the line of a Machine that is not ready.
 func (v statusView) addPool() {
 	if v.Pool == nil || v.Pool.Problem != "" {
 		return
@@ -278,7 +278,7 @@ func machineNodeCell(m MachineReport) cell {
 	return c
 }
 
-// addPoolFacts writes facts about the pool, and hosts that were not returned.
+// addPoolFacts writes facts about the pool, and the hosts that are being returned or have failed.
 func (v statusView) addPoolFacts() {
 	if v.Pool == nil {
 		return
@@ -297,11 +297,11 @@ func (v statusView) addPoolFacts() {
 	v.addFact("pool", plain, fmt.Sprintf("%s, %d free", phrase.Count(len(v.Pool.Hosts), "host"), v.Pool.freeHosts()))
 	for _, h := range v.Pool.Hosts {
 		if h.State == "Returning" || h.State == "Failed" {
-			said := h.Name + " is " + strings.ToLower(h.State)
+			text := h.Name + " is " + strings.ToLower(h.State)
 			if h.Message != "" {
-				said += ": " + h.Message
+				text += ": " + h.Message
 			}
-			v.addFact("", yellow, said)
+			v.addFact("", yellow, text)
 		}
 	}
 	if v.Pool.More {

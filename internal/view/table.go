@@ -8,15 +8,15 @@ type cell struct {
 	as   ink
 }
 
-// table aligns rows in columns. The last column has no fixed width; it wraps under its own beginning if the style has a
-// width.
+// table aligns rows in columns. The last column has no fixed width. If the style has a width, a long text in the last
+// column is wrapped within that column.
 type table struct {
 	indent int
-	head   []string // empty means no heading
+	head   []string // column titles; empty means no heading
 	rows   [][]cell
 }
 
-// addRow cleans the texts and adds a row.
+// addRow adds a row and cleans its texts.
 func (t *table) addRow(row ...cell) {
 	for i := range row {
 		row[i].text = cleanText(row[i].text)
@@ -33,7 +33,7 @@ func (t *table) addTexts(texts ...string) {
 	t.addRow(row...)
 }
 
-// gap is the number of blanks between columns.
+// gap is the number of spaces between columns.
 const gap = 2
 
 // columnWidths returns the width of each column.
@@ -109,8 +109,8 @@ func (t *table) renderRow(s Style, row []cell, widths []int) []string {
 	return nil
 }
 
-// renderLast adds the last field to a line that is used columns wide. The field is wrapped under its own beginning, or
-// written below, under the second column, if the screen is too narrow.
+// renderLast adds the last field to a line with a width of used columns, and returns the lines. It wraps the field
+// within its column. If too few columns are left, the field begins on the next line at the second column.
 func (t *table) renderLast(s Style, c cell, line string, used, second int) []string {
 	var out []string
 	if s.Width > 0 && used+textWidth(c.text) > s.Width && s.remainingWidth(used) == 0 {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Terminal is an output that people read. It removes everything except printable characters, tabs and newlines, because
-// texts may come from hosts or files. Only this package bypasses it, to write colours and cursor movements around clean
-// texts. An incomplete character at the end of a write is removed, too.
+// Terminal is an output for people. It removes everything except printable characters, tabs and newlines, because texts
+// can come from hosts or files. It also removes an incomplete character at the end of a write. Only this package
+// bypasses it, to write colours and cursor movements around clean texts.
 type Terminal struct {
 	w       io.Writer
 	written bool
 }
 
-// NewTerminal returns a Terminal for a terminal, a file, or a test's buffer.
+// NewTerminal returns a Terminal that writes to w: a terminal, a file, or a buffer in a test.
 func NewTerminal(w io.Writer) *Terminal { return &Terminal{w: w} }
 
 // Write writes plain text.
@@ -50,10 +50,10 @@ func cleanWriter(w io.Writer) io.Writer {
 	return w
 }
 
-// ErrTerminal means that binary data would go to a terminal.
+// ErrTerminal means that binary data would be written to a terminal.
 var ErrTerminal = errors.New("standard output is a terminal; redirect it to a file or a pipe")
 
-// Binary returns the writer behind a Terminal for binary data, or ErrTerminal if it is a terminal.
+// Binary returns the writer behind a Terminal, for binary data. If that is an actual terminal, it returns ErrTerminal.
 func Binary(w io.Writer) (io.Writer, error) {
 	if _, _, terminal := terminalSize(w); terminal {
 		return nil, ErrTerminal
@@ -61,13 +61,13 @@ func Binary(w io.Writer) (io.Writer, error) {
 	return cleanWriter(w), nil
 }
 
-// LiveLine is a line on a terminal that is replaced in place. The zero value shows nothing.
+// LiveLine is a line on a terminal that is replaced in place. Methods of a nil LiveLine do nothing.
 type LiveLine struct {
 	w     io.Writer
 	dirty bool
 }
 
-// NewLiveLine returns the live line of a writer, or nil if it is not a terminal.
+// NewLiveLine returns a live line on w, or nil if w is not a terminal.
 func NewLiveLine(w io.Writer) *LiveLine {
 	if _, _, terminal := terminalSize(w); !terminal {
 		return nil
@@ -75,7 +75,7 @@ func NewLiveLine(w io.Writer) *LiveLine {
 	return &LiveLine{w: cleanWriter(w)}
 }
 
-// Show replaces the line; an empty one removes it.
+// Show replaces the line. An empty text removes it.
 func (l *LiveLine) Show(line string) {
 	if l == nil || line == "" && !l.dirty {
 		return
@@ -95,7 +95,7 @@ type liveProgress struct {
 	closed  bool
 	stop    chan struct{}
 	stopped chan struct{}
-	release func() // frees the ticker
+	release func() // stops the ticker
 }
 
 func newLiveProgress(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Time,
@@ -108,7 +108,7 @@ func newLiveProgress(w io.Writer, s Style, p plan.Plan, verbose bool, now func()
 	return l
 }
 
-// redrawLoop redraws at every tick until Close.
+// redrawLoop redraws the live lines at every tick until Close.
 func (l *liveProgress) redrawLoop(ticks <-chan time.Time) {
 	defer close(l.stopped)
 	for {
@@ -123,13 +123,13 @@ func (l *liveProgress) redrawLoop(ticks <-chan time.Time) {
 	}
 }
 
-// Event writes the lines of finished steps above the live ones. Output of hosts waits for the next tick, so that it
-// does not slow the run down.
+// Event writes the lines for finished steps above the live lines. It shows the output of hosts only at the next tick,
+// so that much output does not slow down the run.
 func (l *liveProgress) Event(e apply.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.Type == apply.Heartbeat {
-		return // the live lines say it
+		return // the live lines already show it
 	}
 	lines := l.track.recordEvent(e)
 	if e.Type != apply.StepOutput || len(lines) > 0 {
@@ -137,12 +137,12 @@ func (l *liveProgress) Event(e apply.Event) {
 	}
 }
 
-// Close removes the live lines and waits until drawing has ended.
+// Close removes the live lines and waits until no more is drawn.
 func (l *liveProgress) Close() {
 	l.mu.Lock()
-	already := l.closed
+	wasClosed := l.closed
 	l.closed = true
-	if !already {
+	if !wasClosed {
 		l.writeAndDraw(l.track.flushSkipped())
 		close(l.stop)
 		l.release()
@@ -151,7 +151,7 @@ func (l *liveProgress) Close() {
 	<-l.stopped
 }
 
-// writeAndDraw writes finished lines and the live ones below them, in one write.
+// writeAndDraw writes the finished lines and, below them, the live lines. It uses a single write.
 func (l *liveProgress) writeAndDraw(finished []string) {
 	columns, rows := l.screenSize()
 	region := ""
@@ -176,7 +176,8 @@ func (l *liveProgress) writeAndDraw(finished []string) {
 	l.drawn, l.last = len(live), region
 }
 
-// screenSize returns the current size of the terminal, which may change; the default is 24 lines.
+// screenSize returns the current size of the terminal, which can change during a run. If it is unknown, screenSize
+// returns the width in the style and 24 rows.
 func (l *liveProgress) screenSize() (columns, rows int) {
 	if columns, rows, ok := terminalSize(l.w); ok && columns > 0 && rows > 0 {
 		return columns, rows
@@ -184,8 +185,8 @@ func (l *liveProgress) screenSize() (columns, rows int) {
 	return l.track.style.Width, 24
 }
 
-// liveLines returns a line for each running step, the longest running first, and a line for the run. They never fill
-// the screen, and no line wraps, because the cursor could not return to its place.
+// liveLines returns a line for each running step, the longest running first, and a line for the run. To let the cursor
+// return to the first of these lines, they must not fill the screen and must not wrap. Excess steps are only counted.
 func (t *track) liveLines(now time.Time, columns, rows int) []string {
 	if t.began.IsZero() || t.ended {
 		return nil
@@ -193,12 +194,12 @@ func (t *track) liveLines(now time.Time, columns, rows int) []string {
 	if columns <= 0 {
 		columns = 80
 	}
-	most := max(rows/2, 3)
+	maxLines := max(rows/2, 3)
 	var out []string
 	for i, a := range t.running {
-		if i == most {
+		if i == maxLines {
 			out = append(out, t.style.paintText(dim,
-				t.style.clipText(padRight("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-most), columns-1)))
+				t.style.clipText(padRight("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-maxLines), columns-1)))
 			break
 		}
 		out = append(out, t.activeLine(a, now, columns-1))
@@ -210,9 +211,10 @@ func (t *track) liveLines(now time.Time, columns, rows int) []string {
 	return append(out, t.style.paintText(bold, t.style.clipText(sum, columns-1)))
 }
 
-// activeLine returns " cp-2 join: etcd member 12s last output of the host", aligned with the finished lines.
+// activeLine returns a line such as "cp-2  join: etcd member  12s  last output of the host". Its columns are aligned
+// with the lines for finished steps.
 func (t *track) activeLine(a activeStep, now time.Time, columns int) string {
-	text := padRight("", stampColumn) + padRight(a.host, t.host) + "  " + padRight(a.title, t.title) + "  " +
+	text := padRight("", stampColumn) + padRight(a.host, t.hostWidth) + "  " + padRight(a.title, t.titleWidth) + "  " +
 		padRight(formatSeconds(now.Sub(a.since)), 5)
 	room := columns - textWidth(text) - 2
 	if a.line == "" || room < 8 {

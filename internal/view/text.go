@@ -1,9 +1,9 @@
 // Package view renders plans, progress, status and diagnostics as text and as JSON.
 //
-// Every text is a pure function of plain values and a Style: equal inputs give equal bytes. Text from elsewhere (hosts,
-// manifests, error messages) loses its control characters before it reaches a terminal. Text that cannot be written is
-// lost without an error, because the program must not depend on its readers. The JSON documents are versioned and
-// described in docs/json.md.
+// Every text is a pure function of plain values and a Style: equal inputs give equal bytes. Control characters are
+// removed from text that comes from hosts, manifests or error messages. If text cannot be written, it is lost without
+// an error, because the program must not depend on its readers. The JSON documents are versioned and described in
+// docs/json.md.
 package view
 
 import (
@@ -20,8 +20,8 @@ import (
 	"unicode/utf8"
 )
 
-// cleanText makes a text safe for a terminal: one line, without escape sequences, other control characters, or
-// characters that change the direction of writing.
+// cleanText makes a text safe for a terminal. It returns one line without escape sequences, other control characters,
+// and characters that change the text direction.
 func cleanText(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -34,11 +34,14 @@ func cleanText(text string) string {
 	}, escapeSequence.ReplaceAllString(text, ""))
 }
 
-// escape matches escape sequences for colours, cursor movements and titles.
-var escapeSequence = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[\x40-\x5f])`)
+// escapeSequence matches escape sequences for colours, cursor movements and window titles.
+var escapeSequence = regexp.MustCompile(
+	`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[\x40-\x5f])`)
 
 // textWidth returns the width of a text in columns, without escape sequences.
-func textWidth(text string) int { return utf8.RuneCountInString(escapeSequence.ReplaceAllString(text, "")) }
+func textWidth(text string) int {
+	return utf8.RuneCountInString(escapeSequence.ReplaceAllString(text, ""))
+}
 
 // padRight pads a text on the right to n columns.
 func padRight(text string, n int) string {
@@ -68,8 +71,8 @@ func (s Style) clipText(text string, n int) string {
 	return string(runes[:max(n, 0)])
 }
 
-// wrapText breaks a text between words into lines of at most n columns; 0 means no limit. A longer word gets its own
-// line.
+// wrapText breaks a text between words into lines of at most n columns; 0 means no limit. A word of more than n columns
+// is on a line of its own.
 func wrapText(text string, n int) []string {
 	if n <= 0 || textWidth(text) <= n {
 		return []string{text}
@@ -90,8 +93,8 @@ func wrapText(text string, n int) []string {
 	return append(lines, line)
 }
 
-// joinNames joins at most the first most names into a phrase.
-func joinNames(names []string, most int) string { return problem.List(problem.Some(names, most)) }
+// joinNames joins the first limit names into a phrase. If there are more names, the phrase ends with their number.
+func joinNames(names []string, limit int) string { return problem.List(problem.Some(names, limit)) }
 
 // formatDuration formats a duration briefly: "4.1s", "3m12s", "1h05m".
 func formatDuration(d time.Duration) string {
@@ -126,7 +129,7 @@ func Days(from, to time.Time) int {
 	return int(d / (24 * time.Hour))
 }
 
-// atHost puts the name of a host before a sentence, unless the sentence begins with it.
+// atHost puts the name of a host before a sentence, unless the name is "" or the sentence already begins with it.
 func atHost(name, sentence string) string {
 	if name == "" || strings.HasPrefix(sentence, name+":") || strings.HasPrefix(sentence, name+" ") {
 		return sentence
@@ -134,7 +137,7 @@ func atHost(name, sentence string) string {
 	return name + ": " + sentence
 }
 
-// nameOrID returns the display name of a host, or its ID.
+// nameOrID returns the display name of a host, or its ID if it has no display name.
 func nameOrID(names map[string]string, id string) string {
 	if name := names[id]; name != "" {
 		return name
@@ -142,11 +145,11 @@ func nameOrID(names map[string]string, id string) string {
 	return id
 }
 
-// Style says how text may look. The zero value is plain ASCII without colours, in lines of any length.
+// Style holds the settings for text output. The zero value means ASCII without colours, in lines of any length.
 type Style struct {
 	Color, Unicode bool
-	Width          int  // columns; 0 means that lines are not broken
-	Live           bool // a terminal with a movable cursor
+	Width          int  // columns; 0 means that lines are not wrapped
+	Live           bool // the output is a terminal with a movable cursor
 }
 
 // StyleFor returns the style for output to w. Terminals get colours, a width and live lines, unless TERM is dumb. CI
@@ -168,7 +171,7 @@ func StyleFor(w io.Writer, getenv func(string) string) Style {
 
 func isSet(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// isUTF8Locale checks the variables in the order of precedence in POSIX.
+// isUTF8Locale reports whether the locale is UTF-8. It uses the first variable that is set, in POSIX order.
 func isUTF8Locale(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := strings.ToUpper(getenv(name)); value != "" {
@@ -188,7 +191,7 @@ func terminalSize(w io.Writer) (columns, rows int, terminal bool) {
 	return columns, rows, err == nil
 }
 
-// ink is the parameter of the escape sequence of a colour (ECMA-48, SGR); empty means the default colour.
+// ink is the parameter in the escape sequence for a colour or weight (ECMA-48, SGR). Empty means the default.
 type ink string
 
 const (
@@ -219,39 +222,39 @@ func (s Style) pickText(unicode, ascii string) string {
 
 func (s Style) ellipsisText() string { return s.pickText("…", "...") }
 
-// remainingWidth returns the columns left after an indentation; 0 means no limit. If very few are left, there is no
-// limit, which reads better than one word a line.
+// remainingWidth returns the number of columns after an indentation. 0 means no limit: the style has no width, or so
+// few columns are left that almost every word would be on a line of its own.
 func (s Style) remainingWidth(indent int) int {
-	const least = 24
-	if s.Width == 0 || s.Width-indent < least {
+	const minWidth = 24
+	if s.Width == 0 || s.Width-indent < minWidth {
 		return 0
 	}
 	return s.Width - indent
 }
 
-// Verbosity is the level of detail.
+// Verbosity is the level of detail in a plan.
 type Verbosity int
 
-// The verbosities.
+// Levels of detail.
 const (
-	Normal  Verbosity = iota // what is needed to say yes or no
+	Normal  Verbosity = iota // what the operator needs for approval
 	Verbose                  // every change of every step
 )
 
-// page collects a text and writes it at once, so that texts of several writers do not mix.
+// page collects a text. flush writes it in a single write, so that it does not mix with output of other writers.
 type page struct {
 	strings.Builder
 	style Style
 }
 
-// addLine adds one line; an empty text is a blank line.
+// addLine adds one line. An empty text adds a blank line.
 func (p *page) addLine(text string) {
 	p.WriteString(strings.TrimRight(text, " "))
 	p.WriteByte('\n')
 }
 
-// addParagraph adds a text wrapped to the style's width. The first line begins with lead; the others are indented by
-// its width without colours.
+// addParagraph adds a text, wrapped to the width in the style. The first line begins with lead. The other lines are
+// indented by the width of lead.
 func (p *page) addParagraph(lead, text string, as ink) {
 	indent := textWidth(lead)
 	for i, line := range wrapText(cleanText(text), p.style.remainingWidth(indent)) {
@@ -262,14 +265,14 @@ func (p *page) addParagraph(lead, text string, as ink) {
 	}
 }
 
-// addSpace adds a blank line unless there is one.
+// addSpace adds a blank line, unless the page is empty or already ends with one.
 func (p *page) addSpace() {
 	if p.Len() > 0 && !strings.HasSuffix(p.String(), "\n\n") {
 		p.addLine("")
 	}
 }
 
-// addHeading begins a section.
+// addHeading begins a section: it adds a blank line and the title.
 func (p *page) addHeading(title string) {
 	p.addSpace()
 	p.addLine(p.style.paintText(bold, cleanText(title)))

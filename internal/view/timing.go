@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Timing writes where the time of a run went. For each stage of the plan: how many steps ran, when the first began, how
-// long any of them ran, and which took longest. Then the critical path. Steps that did not run are left out; without
-// any, nothing is written.
+// Timing writes how long the parts of a run took. For each stage, it writes the number of steps, when the first step
+// began, how long at least one step was running, and the longest step. Then it writes the critical path. It omits steps
+// that did not run, and writes nothing if no step ran.
 func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
 	spans := finishedSpans(p, events)
 	if len(spans) == 0 {
@@ -29,14 +29,14 @@ func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
 	out.flush(w)
 }
 
-// span is a step and when it ran.
+// span is a step with the time when it ran.
 type span struct {
 	step     plan.Step
 	from, to time.Time
 	failed   bool
 }
 
-// finishedSpans returns the finished steps, in the order of their ends.
+// finishedSpans returns the finished steps, in the order in which they ended.
 func finishedSpans(p plan.Plan, events []apply.Event) []span {
 	var out []span
 	for _, e := range events {
@@ -50,22 +50,22 @@ func finishedSpans(p plan.Plan, events []apply.Event) []span {
 	return out
 }
 
-// addStages writes a line for each stage, in the order in which they began, and the total.
-func (p *page) addStages(of plan.Plan, spans []span) {
+// addStages writes a line for each stage, in the order in which the stages began, and the total.
+func (p *page) addStages(pl plan.Plan, spans []span) {
 	byBegin := slices.SortedStableFunc(slices.Values(spans), func(a, b span) int { return a.from.Compare(b.from) })
 	var order []string
-	in := map[string][]span{}
+	byStage := map[string][]span{}
 	for _, s := range byBegin {
 		name := string(s.step.Intent.Kind.Group())
-		if in[name] == nil {
+		if byStage[name] == nil {
 			order = append(order, name)
 		}
-		in[name] = append(in[name], s)
+		byStage[name] = append(byStage[name], s)
 	}
 	began := byBegin[0].from
 	t := &table{indent: 2, head: []string{"STAGE", "STEPS", " BEGAN", "  TOOK", "LONGEST"}}
 	for _, name := range order {
-		t.addRow(stageRow(of, name, in[name], began)...)
+		t.addRow(stageRow(pl, name, byStage[name], began)...)
 	}
 	ended := lastEnd(spans)
 	t.addRow(cell{"total", bold}, cell{padLeft(fmt.Sprint(len(spans)), 5), bold}, cell{},
@@ -73,11 +73,11 @@ func (p *page) addStages(of plan.Plan, spans []span) {
 	p.addTable(t)
 }
 
-func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
+func stageRow(pl plan.Plan, name string, spans []span, began time.Time) []cell {
 	longest := slices.MaxFunc(spans, func(a, b span) int { return int(a.to.Sub(a.from) - b.to.Sub(b.from)) })
 	note := ""
 	if len(spans) > 1 {
-		note = hostOrCluster(of.Hosts[longest.step.Host]) + " " + cleanText(longest.step.Title) + " " +
+		note = hostOrCluster(pl.Hosts[longest.step.Host]) + " " + cleanText(longest.step.Title) + " " +
 			formatDuration(longest.to.Sub(longest.from))
 	}
 	from := spans[0].from
@@ -88,7 +88,7 @@ func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
 	}
 }
 
-// runningTime returns how long at least one of the spans was running. The spans must be sorted by their beginning.
+// runningTime returns how long at least one of the steps was running. The spans must be sorted by their start time.
 func runningTime(spans []span) time.Duration {
 	var sum time.Duration
 	var until time.Time
@@ -108,15 +108,16 @@ func lastEnd(spans []span) time.Time {
 	return slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) }).to
 }
 
-// criticalPath returns the chain of steps that determined the end of the run. Each step follows the one it waited for:
-// the last to end of those it needs, those before it on its host, and, if it changes etcd's members, others that do.
+// criticalPath returns the chain of steps that determined when the run ended, in order. It starts at the step that
+// ended last, and repeatedly goes back to the step that ended last among those that the current step waited for
+// (waitsFor).
 func criticalPath(spans []span) []span {
-	at := slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) })
-	path := []span{at}
+	current := slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) })
+	path := []span{current}
 	for {
 		var before []span
 		for _, s := range spans {
-			if s.step.ID != at.step.ID && !s.to.After(at.from) && waitsFor(at.step, s.step) {
+			if s.step.ID != current.step.ID && !s.to.After(current.from) && waitsFor(current.step, s.step) {
 				before = append(before, s)
 			}
 		}
@@ -124,19 +125,21 @@ func criticalPath(spans []span) []span {
 			slices.Reverse(path)
 			return path
 		}
-		at = slices.MaxFunc(before, func(a, b span) int { return a.to.Compare(b.to) })
-		path = append(path, at)
+		current = slices.MaxFunc(before, func(a, b span) int { return a.to.Compare(b.to) })
+		path = append(path, current)
 	}
 }
 
+// waitsFor reports whether a step waits for an earlier one: it needs that step, is on the same host, or both change the
+// etcd membership.
 func waitsFor(step, before plan.Step) bool {
 	return slices.Contains(step.Needs, before.ID) ||
 		step.Host != "" && step.Host == before.Host ||
 		step.Intent.Kind.ChangesMembership() && before.Intent.Kind.ChangesMembership()
 }
 
-// addCriticalPath writes the chain. Time between two steps is time that the later one waited for its turn.
-func (p *page) addCriticalPath(of plan.Plan, path []span, began time.Time) {
+// addCriticalPath writes the steps in the chain. Between two steps, it writes how long the later step waited.
+func (p *page) addCriticalPath(pl plan.Plan, path []span, began time.Time) {
 	t := &table{indent: 2}
 	for _, s := range path {
 		if wait := s.from.Sub(began); wait >= 100*time.Millisecond {
@@ -147,18 +150,18 @@ func (p *page) addCriticalPath(of plan.Plan, path []span, began time.Time) {
 		if s.failed {
 			title = cell{title.text + " (failed)", red}
 		}
-		t.addRow(cell{padLeft(formatDuration(s.to.Sub(s.from)), 6), plain}, cell{hostOrCluster(of.Hosts[s.step.Host]), plain},
+		t.addRow(cell{padLeft(formatDuration(s.to.Sub(s.from)), 6), plain}, cell{hostOrCluster(pl.Hosts[s.step.Host]), plain},
 			title)
 	}
 	p.addTable(t)
 }
 
-// slowest is the maximum number of hosts shown.
+// maxSlowHosts is the maximum number of hosts that PlanTiming writes.
 const maxSlowHosts = 10
 
-// PlanTiming writes where the time of a plan went. load is the time before the first host was contacted, whole the time
-// after that. Times are in milliseconds since the first contact. It shows the slowest hosts.
-func PlanTiming(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole time.Duration) {
+// PlanTiming writes how long the parts of planning took, in milliseconds since the first host was contacted, for the
+// slowest hosts, the API and etcd. load is the time before that contact, total the time from then to the end.
+func PlanTiming(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, total time.Duration) {
 	out := &page{style: s}
 	out.addHeading("Time of this plan")
 	t := &table{indent: 2, head: []string{"WHAT", "BEGAN", "ENDED", "PARTS"}}
@@ -178,7 +181,7 @@ func PlanTiming(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, who
 			row(span.What+" through "+hostOrCluster(p.Hosts[span.Host]), span.From, span.To, "")
 		}
 	}
-	row("decide, plan, render", ended, whole, "")
+	row("decide, plan, render", ended, total, "")
 	out.addTable(t)
 	if more := len(hosts) - maxSlowHosts; more > 0 {
 		out.addLine(fmt.Sprintf("  %d more hosts ended earlier", more))
@@ -188,14 +191,14 @@ func PlanTiming(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, who
 
 func formatMilliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
-// probedHost is one host and its spans, in the order in which they began.
+// probedHost is one host with the spans of its probes, in the order in which they began.
 type probedHost struct {
 	host     string
 	from, to time.Duration
 	spans    []probe.Span
 }
 
-// probedHosts returns the hosts, the last to end first.
+// probedHosts returns the probed hosts. The host whose probe ended last is first.
 func probedHosts(spans []probe.Span) []probedHost {
 	index := map[string]int{}
 	var out []probedHost
@@ -216,7 +219,7 @@ func probedHosts(spans []probe.Span) []probedHost {
 	return out
 }
 
-// partTimes returns the duration of each part.
+// partTimes returns the name and duration of each span.
 func (h probedHost) partTimes() string {
 	out := make([]string, 0, len(h.spans))
 	for _, s := range h.spans {

@@ -172,7 +172,7 @@ func hooksAfterUpgrade(s *scenario) {
 	force := []string{"apply", "-y", "--force-upgrade", "--host", "worker-1"}
 	s.runCommand(16, force, "hook tested failed: sh ended with status 1")
 	s.checkEqual("worker-1 is closed", true, s.isCordoned("worker-1"))
-	if text := s.Run(s.Context(), "status").Text(); !strings.Contains(text, "worker-1: hooks owed after (upgrade)") {
+	if text := s.Run(s.Context(), "status").Text(); !strings.Contains(text, "worker-1: pending hooks (upgrade)") {
 		s.Errorf("status does not name the hooks that are owed\n%s", text)
 	}
 	s.runCommand(16, force, "hook tested failed")
