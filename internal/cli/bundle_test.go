@@ -187,7 +187,7 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 		"insecure which": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--insecure-mirror"},
 			"needs --mirror"},
 		"mirror without TLS": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--mirror", "http://m"},
-			`"http://m" speaks HTTP without TLS; use https, or allow that with --insecure-mirror`},
+			`"http://m" uses plain HTTP; use https, or allow plain HTTP with --insecure-mirror`},
 		"no list of digests": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--digests", "none.txt"},
 			"none.txt: no such file"},
 		"mirror is no URL": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--mirror", "m"},

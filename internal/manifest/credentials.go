@@ -17,16 +17,16 @@ import (
 	"strings"
 )
 
-// maxCredentials limits the size of a credentials file in bytes.
+// maxCredentials is the maximum size of a credentials file in bytes.
 const maxCredentials = 1 << 20
 
-// credentialsFile is the content of a credentials file, in KubeOne's format.
+// credentialsFile is a credentials file in the format of KubeOne.
 type credentialsFile struct {
-	// RegistriesAuth is a separate document, as text.
+	// RegistriesAuth is a YAML document as text; see registriesAuth.
 	RegistriesAuth string `json:"registriesAuth,omitempty" secret:"true"`
 }
 
-// registriesAuth is the document in RegistriesAuth: the credentials of a ContainerRuntimeContainerd.
+// registriesAuth is the document in RegistriesAuth: a ContainerRuntimeContainerd with only the credentials.
 type registriesAuth struct {
 	APIVersion string                  `json:"apiVersion"`
 	Kind       string                  `json:"kind"`
@@ -37,30 +37,31 @@ type registryAuth struct {
 	Auth *v1beta2.ContainerdRegistryAuthConfig `json:"auth,omitempty" secret:"true"`
 }
 
-// registriesKind is the kind of that document.
+// registriesKind is the kind of the document registriesAuth.
 const registriesKind = "ContainerRuntimeContainerd"
 
-// otherCredentials lists keys of KubeOne's credentials files for clouds, addons and charts. They are ignored.
-var otherCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|customSecrets|addonParams|` +
+// unusedCredentials matches keys for clouds, addons and charts in credentials files for KubeOne. They are ignored.
+var unusedCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|customSecrets|addonParams|` +
 	`((MC|CCM|OSM)_)?(AWS|ARM|DIGITALOCEAN|GOOGLE|HCLOUD|KUBEVIRT|NUTANIX|OS|METAL|PACKET|VSPHERE|VCD)_[0-9A-Z_]+)$`)
 
-// readCredentials reads the credentials file. It takes precedence over the manifest.
+// readCredentials reads the registry credentials from the credentials file. They take precedence over those in the
+// manifest.
 func (l *loader) readCredentials() {
 	if l.CredentialsPath == "" {
 		return
 	}
 	l.registries = map[string]v1beta2.ContainerdRegistryAuthConfig{}
-	data, err := privateFile(l.CredentialsPath)
+	data, err := readPrivateFile(l.CredentialsPath)
 	if err != nil {
-		l.failCredentials(err)
+		l.reportCredentialsFile(err)
 		return
 	}
-	root, ok := l.credentialsTree(data, 0)
+	root, ok := l.parseCredentials(data, 0)
 	if !ok || root == nil {
 		return
 	}
-	text := valueOf(root, "registriesAuth")
-	l.withoutOthers(root)
+	text := fieldValue(root, "registriesAuth")
+	l.removeUnusedKeys(root)
 	file := credentialsFile{}
 	l.credentialsDecoder("key of a credentials file", file).
 		decodeValue(place{node: root}, root, reflect.ValueOf(&file).Elem())
@@ -69,31 +70,31 @@ func (l *loader) readCredentials() {
 	}
 }
 
-func (l *loader) failCredentials(err error) {
+func (l *loader) reportCredentialsFile(err error) {
 	hint := "use --credentials to name the file"
-	if errors.Is(err, errReadable) {
+	if errors.Is(err, errNotPrivate) {
 		hint = "chmod 600 " + l.CredentialsPath
 	}
-	l.failFile(l.CredentialsPath, hint, fmt.Errorf("read the credentials: %w", err))
+	l.reportFile(l.CredentialsPath, hint, fmt.Errorf("read the credentials: %w", err))
 }
 
-var errReadable = errors.New("users other than its owner can read or write the file")
+var errNotPrivate = errors.New("users other than its owner can read or write the file")
 
-// privateFile reads a file and fails if users other than its owner can access it.
-func privateFile(path string) ([]byte, error) {
+// readPrivateFile reads a file and fails if users other than its owner can access it.
+func readPrivateFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	about, err := f.Stat()
+	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
-	case about.IsDir():
+	case info.IsDir():
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("is a directory")}
-	case about.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("%w (mode %04o)", errReadable, about.Mode().Perm())
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%w (mode %04o)", errNotPrivate, info.Mode().Perm())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
 	if err == nil && len(data) > maxCredentials {
@@ -102,9 +103,10 @@ func privateFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// credentialsTree parses YAML that begins below a line of the file; it returns nil if the text is empty. Errors do not
-// repeat messages of the parser, because they may quote a secret.
-func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
+// parseCredentials parses a YAML document that begins after the given number of lines in the file. It returns nil and
+// true if the text is empty, and false after it reported a problem. The problems do not contain messages of the parser,
+// which may quote a secret.
+func (l *loader) parseCredentials(data []byte, before int) (*yaml.Node, bool) {
 	var doc, second yaml.Node
 	read := yaml.NewDecoder(bytes.NewReader(data))
 	err := read.Decode(&doc)
@@ -126,7 +128,7 @@ func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 		p.Line, p.Message, p.Hint = before+second.Line, "contains more than one document", "remove the other documents"
 		l.found = append(l.found, p)
 		return nil, false
-	case len(doc.Content) == 0 || isNothing(doc.Content[0]):
+	case len(doc.Content) == 0 || isNull(doc.Content[0]):
 		return nil, true
 	case doc.Content[0].Kind != yaml.MappingNode:
 		p.Line, p.Message, p.Hint = before+doc.Content[0].Line, "expected keys and values", "for example registriesAuth: |"
@@ -134,24 +136,25 @@ func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 		return nil, false
 	}
 	if before > 0 {
-		moveDown(doc.Content[0], before)
+		shiftLines(doc.Content[0], before)
 	}
 	return doc.Content[0], true
 }
 
-// moveDown shifts the nodes of an embedded document to their lines in the file. Their columns are not known.
-func moveDown(n *yaml.Node, lines int) {
+// shiftLines moves the nodes of an embedded document to their lines in the file. It clears their columns, which are not
+// known.
+func shiftLines(n *yaml.Node, lines int) {
 	n.Line, n.Column = n.Line+lines, 0
 	for _, below := range n.Content {
-		moveDown(below, lines)
+		shiftLines(below, lines)
 	}
 }
 
-// withoutOthers removes ignored keys and warns about them.
-func (l *loader) withoutOthers(root *yaml.Node) {
+// removeUnusedKeys removes the keys that kubeone ignores, and warns about them.
+func (l *loader) removeUnusedKeys(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); {
 		key := root.Content[i]
-		if !otherCredentials().MatchString(key.Value) {
+		if !unusedCredentials().MatchString(key.Value) {
 			i += 2
 			continue
 		}
@@ -164,58 +167,58 @@ func (l *loader) withoutOthers(root *yaml.Node) {
 }
 
 func (l *loader) credentialsDecoder(what string, root any) *decoder {
-	l.inCredentials = positions{}
+	l.credentialsPositions = positions{}
 	return &decoder{
-		loader: l, file: l.CredentialsPath, where: l.inCredentials, what: what, nulls: true,
+		loader: l, file: l.CredentialsPath, where: l.credentialsPositions, what: what, nulls: true,
 		root: reflect.TypeOf(root),
 	}
 }
 
-// readRegistries reads the document with the credentials of registries.
+// readRegistries reads the registry credentials from the embedded document.
 func (l *loader) readRegistries(at *yaml.Node, text string) {
 	before := at.Line - 1
 	if at.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		before = at.Line
 	}
-	root, ok := l.credentialsTree([]byte(text), before)
+	root, ok := l.parseCredentials([]byte(text), before)
 	if !ok || root == nil {
 		return
 	}
 	doc := registriesAuth{}
 	l.credentialsDecoder("field of registriesAuth, which contains only credentials", doc).
 		decodeValue(place{path: "registriesAuth", node: root}, root, reflect.ValueOf(&doc).Elem())
-	l.checkKind("registriesAuth.apiVersion", doc.APIVersion, v1beta2.APIVersion)
-	l.checkKind("registriesAuth.kind", doc.Kind, registriesKind)
+	l.checkCredentialsField("registriesAuth.apiVersion", doc.APIVersion, v1beta2.APIVersion)
+	l.checkCredentialsField("registriesAuth.kind", doc.Kind, registriesKind)
 	for _, name := range slices.Sorted(maps.Keys(doc.Registries)) {
 		path := v1beta2.Child("registriesAuth.registries", name)
 		auth := doc.Registries[name].Auth
 		if message, hint := v1beta2.RegistryProblem(name); message != "" {
-			l.credentialsProblem(path, hint, message)
+			l.reportCredentials(path, hint, message)
 			continue
 		}
 		if auth == nil {
-			l.credentialsProblem(path, "add auth: with username and password", "contains no credentials")
+			l.reportCredentials(path, "add auth: with username and password", "contains no credentials")
 			continue
 		}
-		if slices.ContainsFunc(l.explain, func(known string) bool { return isRelatedPath(known, path+".auth") }) {
+		if slices.ContainsFunc(l.explained, func(known string) bool { return isAtOrBelow(known, path+".auth") }) {
 			continue
 		}
 		if field, message, hint := auth.Problem(); message != "" {
-			l.credentialsProblem(path+".auth"+field, hint, message)
+			l.reportCredentials(path+".auth"+field, hint, message)
 			continue
 		}
 		l.registries[name] = *auth
 	}
 }
 
-func (l *loader) checkKind(path, is, want string) {
-	if is != want && !slices.Contains(l.explain, path) {
-		l.credentialsProblem(path, "write "+want, fmt.Sprintf("%q is not supported", is))
+func (l *loader) checkCredentialsField(path, value, want string) {
+	if value != want && !slices.Contains(l.explained, path) {
+		l.reportCredentials(path, "write "+want, fmt.Sprintf("%q is not supported", value))
 	}
 }
 
-func (l *loader) credentialsProblem(path, hint, message string) {
-	at := l.inCredentials.findPosition(path)
+func (l *loader) reportCredentials(path, hint, message string) {
+	at := l.credentialsPositions.findPosition(path)
 	l.found = append(l.found, Problem{
 		File: l.CredentialsPath, Line: at.Line, Column: at.Column, Path: path, Message: message, Hint: hint,
 		Severity: Error,
@@ -268,7 +271,7 @@ func (d *decoder) decodeInteger(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-func (d *decoder) anyScalar(at place, n *yaml.Node, v reflect.Value) {
+func (d *decoder) decodeAnyScalar(at place, n *yaml.Node, v reflect.Value) {
 	var value any
 	if err := n.Decode(&value); err != nil {
 		d.addError(at, "", "cannot be decoded as %s", n.ShortTag())
@@ -283,7 +286,7 @@ func (d *decoder) anyScalar(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// describeNode returns the type of a node, with a short value unless it is secret.
+// describeNode describes a node for messages: its type and, unless it is long or secret, its value.
 func describeNode(n *yaml.Node, secret bool) string {
 	switch n.Kind {
 	case yaml.MappingNode:

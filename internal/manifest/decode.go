@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// Limits of decoding. A manifest of a thousand hosts has about 20,000 nodes; with aliases, a few lines can create many
-// more.
+// The limits of decoding. A manifest with a thousand hosts has about 20,000 nodes, but a few lines with aliases can
+// expand to many more.
 const (
 	maxNodes = 200_000
 	maxDepth = 64
 )
 
-// decoder decodes the nodes of one file into Go values by their json tags. It reports values that do not fit and
+// decoder decodes the nodes of one file into Go values by their json tags. It reports each value of the wrong type and
 // continues with the next one.
 type decoder struct {
 	*loader
 	file  string
 	root  reflect.Type
 	where positions // by the path in the file
-	what  string    // what the keys are called in messages
-	nulls bool      // warn about nulls: a person wrote the file
+	what  string    // the term for a key in messages: "field of a manifest"
+	nulls bool      // warn about nulls, because people write this file
 	nodes int
 	depth int
-	// stopped is set after too many nodes or levels were reported.
+	// stopped is set when a limit has been exceeded and reported.
 	stopped bool
 }
 
-// place is the current position: the path, the node to point at, and whether values are secret.
+// place is the current position: the path, the node whose line problems report, and whether values are secret.
 type place struct {
 	path   string
 	node   *yaml.Node
@@ -39,7 +39,7 @@ type place struct {
 
 func (d *decoder) addError(at place, hint, format string, args ...any) {
 	d.addProblem(at, Error, hint, fmt.Sprintf(format, args...))
-	d.explain = append(d.explain, at.path)
+	d.explained = append(d.explained, at.path)
 }
 
 func (d *decoder) addProblem(at place, severity Severity, hint, message string) {
@@ -64,10 +64,11 @@ func (d *decoder) decodeValue(at place, n *yaml.Node, v reflect.Value) {
 		d.warnOfNull(at, v)
 		return
 	}
-	d.addKindError(at, n, v)
+	d.decodeByKind(at, n, v)
 }
 
-// enterNode counts a node and a level. If there are too many, it reports that once and returns false.
+// enterNode counts a node and a level of nesting. If a limit is exceeded, it returns false and reports the problem
+// once.
 func (d *decoder) enterNode(at place) bool {
 	if d.nodes < maxNodes && d.depth < maxDepth {
 		d.nodes++
@@ -84,11 +85,11 @@ func (d *decoder) enterNode(at place) bool {
 
 func (d *decoder) leaveNode() { d.depth-- }
 
-func (d *decoder) addKindError(at place, n *yaml.Node, v reflect.Value) {
+func (d *decoder) decodeByKind(at place, n *yaml.Node, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		d.addKindError(at, n, v.Elem())
+		d.decodeByKind(at, n, v.Elem())
 	case reflect.Struct:
 		d.decodeStruct(at, n, v)
 	case reflect.Map:
@@ -102,7 +103,8 @@ func (d *decoder) addKindError(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// warnOfNull warns about "external:" where "external: {}" is probably meant: a YAML null leaves the field unset.
+// warnOfNull warns about a field without a value, such as "external:", where "external: {}" is probably meant. A YAML
+// null leaves the field unset.
 func (d *decoder) warnOfNull(at place, v reflect.Value) {
 	if d.nulls && v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
 		d.addProblem(at, Warning, "to set it, write {} after the colon", "has no value, so it is not set")
@@ -140,10 +142,10 @@ func (d *decoder) addUnknownField(at place, key *yaml.Node, names []string) {
 	var hint string
 	if near := suggestName(key.Value, names); near != "" {
 		hint = "did you mean " + near + "?"
-		d.explain = append(d.explain, v1beta2.Child(at.path, near))
+		d.explained = append(d.explained, v1beta2.Child(at.path, near))
 	} else if child.path == "features.podPresets" {
 		hint = "remove it; Kubernetes 1.20 removed PodPresets"
-	} else if paths := otherPaths(d.root, key.Value); len(paths) > 0 {
+	} else if paths := pathsWithName(d.root, key.Value); len(paths) > 0 {
 		hint = "did you mean " + strings.Join(paths, " or ") + "?"
 	} else if len(names) > 0 && len(names) <= 8 {
 		hint = "known fields: " + strings.Join(names, ", ")
@@ -184,7 +186,7 @@ func (d *decoder) decodeList(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// decodeAny decodes values of another API: maps, lists, strings, numbers and booleans, unchanged.
+// decodeAny decodes a value of unknown structure: a map, list, string, number or boolean.
 func (d *decoder) decodeAny(at place, n *yaml.Node, v reflect.Value) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -196,19 +198,22 @@ func (d *decoder) decodeAny(at place, n *yaml.Node, v reflect.Value) {
 		d.decodeList(at, n, s)
 		v.Set(s)
 	default:
-		d.anyScalar(at, n, v)
+		d.decodeAnyScalar(at, n, v)
 	}
 }
 
-// isNothing reports whether a node is absent or null.
-func isNothing(n *yaml.Node) bool { return n.ShortTag() == "!!null" }
+// isNull reports whether a node is null or the zero Node.
+func isNull(n *yaml.Node) bool { return n.ShortTag() == "!!null" }
 
-// valueOf returns the value of a field in a mapping, also through aliases and merge keys, or nil.
-func valueOf(n *yaml.Node, name string) *yaml.Node { return findValue(n, name, map[*yaml.Node]bool{}) }
+// fieldValue returns the value of a field in a mapping, or nil if it is not set. It follows aliases and merge keys.
+func fieldValue(n *yaml.Node, name string) *yaml.Node {
+	return findFieldValue(n, name, map[*yaml.Node]bool{})
+}
 
-// findValue implements valueOf. Keys of a mapping win over merged ones, and earlier merges over later ones. seen holds
-// the mappings without the field, because few lines can merge the same mapping very often.
-func findValue(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
+// findFieldValue implements fieldValue. The keys of a mapping take precedence over merged keys, and earlier merges take
+// precedence over later ones. seen holds the mappings that were already searched, because a few lines can merge the
+// same mapping very often.
+func findFieldValue(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
 	if n = resolveAlias(n); n.Kind != yaml.MappingNode || seen[n] {
 		return nil
 	}
@@ -223,7 +228,7 @@ func findValue(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
 			continue
 		}
 		for _, source := range mergeSources(n.Content[i+1]) {
-			if found := findValue(source, name, seen); found != nil {
+			if found := findFieldValue(source, name, seen); found != nil {
 				return found
 			}
 		}
@@ -231,7 +236,7 @@ func findValue(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
 	return nil
 }
 
-// mergeSources returns the mappings of a merge key: one, or a list.
+// mergeSources returns the mappings that a merge key refers to: a single one, or those in a list.
 func mergeSources(n *yaml.Node) []*yaml.Node {
 	if n = resolveAlias(n); n.Kind == yaml.SequenceNode {
 		return n.Content
@@ -239,26 +244,27 @@ func mergeSources(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// resolveAlias returns the node behind an alias, or the node itself.
+// resolveAlias returns the node that an alias refers to, or the node itself if it is not an alias.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
-		return n.Alias // never an alias itself
+		return n.Alias // the parser never makes this an alias
 	}
 	return n
 }
 
-// position is the place of a value in a file.
+// position is the position of a value in a file.
 type position struct {
 	File         string
 	Line, Column int
-	// Path is the path in the file, if it differs from that in the manifest.
+	// Path is the path in the file; "" means that it is the same as in the manifest.
 	Path string
 }
 
-// positions maps paths in the manifest to the places of their values.
+// positions maps paths in the manifest to the positions of their values.
 type positions map[string]position
 
-// findPosition returns the position of the path, or of its nearest parent in the file.
+// findPosition returns the position of a path or, if it has none, of its nearest ancestor. The zero position means
+// there is none.
 func (p positions) findPosition(path string) position {
 	for {
 		if at, ok := p[path]; ok || path == "" {
@@ -268,11 +274,11 @@ func (p positions) findPosition(path string) position {
 	}
 }
 
-// cutBelow removes the positions at and below a path and returns them by the rest of their paths.
+// cutBelow removes the positions at and below a path. It returns them, with their paths relative to that path.
 func (p positions) cutBelow(path string) positions {
 	out := positions{}
 	for at, where := range p {
-		if isRelatedPath(at, path) {
+		if isAtOrBelow(at, path) {
 			out[strings.TrimPrefix(at, path)] = where
 			delete(p, at)
 		}
@@ -280,20 +286,20 @@ func (p positions) cutBelow(path string) positions {
 	return out
 }
 
-// putBelow adds positions below a path by the rest of their paths.
+// putBelow adds positions whose paths are relative to the given path.
 func (p positions) putBelow(path string, below positions) {
 	for rest, where := range below {
 		p[path+rest] = where
 	}
 }
 
-// isRelatedPath reports whether path is above or below it.
-func isRelatedPath(path, above string) bool {
-	rest, ok := strings.CutPrefix(path, above)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[' || above == "")
+// isAtOrBelow reports whether path is the same as parent or below it. Every path is below "".
+func isAtOrBelow(path, parent string) bool {
+	rest, ok := strings.CutPrefix(path, parent)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[' || parent == "")
 }
 
-// parentPath returns the parent of a path: "a.b[1]" of "a.b[1].c", "a.b" of "a.b[1]".
+// parentPath returns the parent of a path: "a.b[1]" for "a.b[1].c", and "a.b" for "a.b[1]".
 func parentPath(path string) string {
 	if strings.HasSuffix(path, `"]`) {
 		return path[:max(strings.LastIndex(path, `["`), 0)]
@@ -306,7 +312,8 @@ type pair struct {
 	key, value *yaml.Node
 }
 
-// childPlace returns the place of a pair's value. Problems point at scalars themselves, and at the key of other values.
+// childPlace returns the place of the value in a pair. Problems with a scalar point at the scalar itself, and problems
+// with other values point at the key.
 func (p place) childPlace(of pair) place {
 	node := of.key
 	if of.value.Kind == yaml.ScalarNode {
@@ -315,8 +322,8 @@ func (p place) childPlace(of pair) place {
 	return place{path: v1beta2.Child(p.path, of.key.Value), node: node, secret: p.secret}
 }
 
-// mappingPairs returns the pairs of a mapping in order, without duplicates, including those of the merge key "<<". ok
-// is false if the node is not a mapping.
+// mappingPairs returns the pairs of a mapping in order, without duplicates, including those from the merge key "<<". It
+// reports a problem and returns false if the node is not a mapping.
 func (d *decoder) mappingPairs(at place, n *yaml.Node) (out []pair, ok bool) {
 	if n.Kind != yaml.MappingNode {
 		d.addError(at, "", "expected fields, got %s", describeNode(n, at.secret))
@@ -345,7 +352,7 @@ func (d *decoder) mappingPairs(at place, n *yaml.Node) (out []pair, ok bool) {
 	return out, true
 }
 
-// mergePairs adds missing pairs from the mappings of a merge key.
+// mergePairs adds the pairs from the mappings of a merge key, except for keys that are already set.
 func (d *decoder) mergePairs(at place, n *yaml.Node, first map[string]*yaml.Node, out []pair) []pair {
 	if !d.enterNode(at) {
 		return out

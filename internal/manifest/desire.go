@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// desiredCluster returns the cluster for the other stages, without its digest.
+// desiredCluster converts the manifest to the type that the other stages use. It does not set the digest.
 func (l *loader) desiredCluster() desired.Cluster {
 	c := l.cluster
 	return desired.Cluster{
@@ -21,10 +21,10 @@ func (l *loader) desiredCluster() desired.Cluster {
 		Endpoint: desired.Endpoint{
 			Host: c.APIEndpoint.Host, Port: c.APIEndpoint.Port, AlternativeNames: c.APIEndpoint.AlternativeNames,
 		},
-		Network:      networkOf(c.ClusterNetwork, c.Features),
-		ControlPlane: l.hostsOf(c.ControlPlane.Hosts, desired.ControlPlane),
-		Workers:      l.hostsOf(c.StaticWorkers.Hosts, desired.Worker),
-		Containerd:   containerdOf(c.ContainerRuntime.Containerd),
+		Network:      newNetwork(c.ClusterNetwork, c.Features),
+		ControlPlane: l.newHosts(c.ControlPlane.Hosts, desired.ControlPlane),
+		Workers:      l.newHosts(c.StaticWorkers.Hosts, desired.Worker),
+		Containerd:   newContainerd(c.ContainerRuntime.Containerd),
 		Proxy: desired.Proxy{
 			HTTP:    v1beta2.WithoutUser(c.Proxy.HTTP),
 			HTTPS:   v1beta2.WithoutUser(c.Proxy.HTTPS),
@@ -32,15 +32,15 @@ func (l *loader) desiredCluster() desired.Cluster {
 			HasAuth: c.Proxy.HTTP != v1beta2.WithoutUser(c.Proxy.HTTP) ||
 				c.Proxy.HTTPS != v1beta2.WithoutUser(c.Proxy.HTTPS),
 		},
-		Registry: registryOf(c.RegistryConfiguration),
+		Registry: newRegistry(c.RegistryConfiguration),
 		Logging: desired.Logging{
 			MaxSize:  c.LoggingConfig.ContainerLogMaxSize,
 			MaxFiles: c.LoggingConfig.ContainerLogMaxFiles,
 		},
 		Kubelet:         desired.Kubelet(c.KubeletConfig),
 		TLSCipherSuites: desired.TLSCipherSuites(c.TLSCipherSuites),
-		Components:      componentsOf(c.ControlPlaneComponents),
-		CABundle:        bundleOf(c),
+		Components:      newComponents(c.ControlPlaneComponents),
+		CABundle:        caBundle(c),
 		EncryptSecrets:  c.Features.EncryptionProviders != nil && c.Features.EncryptionProviders.Enable,
 		Certificates: desired.Certificates{
 			ValidityPeriod:   c.CertificateAuthority.CertificateValidityPeriod,
@@ -50,16 +50,16 @@ func (l *loader) desiredCluster() desired.Cluster {
 		Hardening:     c.Hardening,
 		Firewall:      cmp.Or(c.Firewall, v1beta2.FirewallManage),
 		NoAuditLog:    c.Features.StaticAuditLog != nil && !c.Features.StaticAuditLog.Enable,
-		Upgrade:       upgradeOf(c.Upgrade),
-		Backup:        l.backupOf(c.Backup),
-		Hooks:         hooksOf(c.Hooks),
+		Upgrade:       newUpgrade(c.Upgrade),
+		Backup:        l.newBackup(c.Backup),
+		Hooks:         newHooks(c.Hooks),
 		NotCarriedOut: c.NotCarriedOut(),
 
 		SecurityNotCarriedOut: c.SecurityNotCarriedOut(),
 	}
 }
 
-func networkOf(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Network {
+func newNetwork(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Network {
 	return desired.Network{
 		PodSubnet:        n.PodSubnet,
 		ServiceSubnet:    n.ServiceSubnet,
@@ -69,13 +69,13 @@ func networkOf(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Netwo
 		DNSDomain:        n.ServiceDomainName,
 		NodePortRange:    n.NodePortRange,
 		NodeCIDRMaskSize: *n.NodeCIDRMaskSizeIPv4,
-		CNI:              cniOf(*n.CNI),
-		KubeProxy:        kubeProxyOf(*n.KubeProxy),
-		DNS:              dnsOf(f),
+		CNI:              newCNI(*n.CNI),
+		KubeProxy:        newKubeProxy(*n.KubeProxy),
+		DNS:              newDNS(f),
 	}
 }
 
-func dnsOf(f v1beta2.Features) desired.DNS {
+func newDNS(f v1beta2.Features) desired.DNS {
 	if f.CoreDNS == nil {
 		return desired.DNS{}
 	}
@@ -86,7 +86,7 @@ func dnsOf(f v1beta2.Features) desired.DNS {
 	return out
 }
 
-func cniOf(c v1beta2.CNI) desired.CNI {
+func newCNI(c v1beta2.CNI) desired.CNI {
 	out := desired.CNI{Name: c.Name(), Supported: plugins.Names(), Ports: plugins.Ports(c.Name())}
 	if p, ok := plugins.Find(out.Name); ok {
 		out.Files = p.Config(desired.Cluster{}).Files()
@@ -97,7 +97,7 @@ func cniOf(c v1beta2.CNI) desired.CNI {
 	return out
 }
 
-func kubeProxyOf(k v1beta2.KubeProxyConfig) desired.KubeProxy {
+func newKubeProxy(k v1beta2.KubeProxyConfig) desired.KubeProxy {
 	out := desired.KubeProxy{Skip: k.SkipInstallation, Mode: "iptables"}
 	switch {
 	case k.IPVS != nil:
@@ -112,7 +112,7 @@ func kubeProxyOf(k v1beta2.KubeProxyConfig) desired.KubeProxy {
 	return out
 }
 
-func (l *loader) hostsOf(hosts []v1beta2.HostConfig, role desired.Role) []desired.Host {
+func (l *loader) newHosts(hosts []v1beta2.HostConfig, role desired.Role) []desired.Host {
 	var out []desired.Host
 	for _, h := range hosts {
 		out = append(out, desired.Host{
@@ -126,16 +126,16 @@ func (l *loader) hostsOf(hosts []v1beta2.HostConfig, role desired.Role) []desire
 			IsLeader:       h.IsLeader,
 			Labels:         maps.Clone(h.Labels),
 			Annotations:    maps.Clone(h.Annotations),
-			Taints:         taintsOf(h.Taints),
+			Taints:         newTaints(h.Taints),
 			Kubelet:        desired.Kubelet(h.Kubelet),
 			Versions:       desired.Versions(h.Versions),
-			SSH:            l.sshOf(h.SSHConfig),
+			SSH:            l.newSSH(h.SSHConfig),
 		})
 	}
 	return out
 }
 
-func taintsOf(taints []v1beta2.Taint) []desired.Taint {
+func newTaints(taints []v1beta2.Taint) []desired.Taint {
 	out := make([]desired.Taint, len(taints))
 	for i, t := range taints {
 		out[i] = desired.Taint(t)
@@ -143,23 +143,23 @@ func taintsOf(taints []v1beta2.Taint) []desired.Taint {
 	return out
 }
 
-func (l *loader) sshOf(s v1beta2.SSHConfig) desired.SSH {
+func (l *loader) newSSH(s v1beta2.SSHConfig) desired.SSH {
 	return desired.SSH{
 		Port:                 s.SSHPort,
 		User:                 s.SSHUsername,
 		KeyFile:              l.absolutePath(s.SSHPrivateKeyFile),
 		CertFile:             l.absolutePath(s.SSHCertFile),
 		AgentSocket:          s.SSHAgentSocket,
-		HostPublicKey:        hostKey(s.SSHHostPublicKey),
+		HostPublicKey:        parseHostKey(s.SSHHostPublicKey),
 		Bastion:              s.Bastion,
 		BastionPort:          s.BastionPort,
 		BastionUser:          s.BastionUser,
-		BastionHostPublicKey: hostKey(s.BastionHostPublicKey),
+		BastionHostPublicKey: parseHostKey(s.BastionHostPublicKey),
 		BastionKeyFile:       l.absolutePath(s.BastionPrivateKeyFile),
 	}
 }
 
-func hostKey(key string) string {
+func parseHostKey(key string) string {
 	if key == "" {
 		return ""
 	}
@@ -167,7 +167,7 @@ func hostKey(key string) string {
 	return wire
 }
 
-func containerdOf(c *v1beta2.ContainerRuntimeContainerd) desired.Containerd {
+func newContainerd(c *v1beta2.ContainerRuntimeContainerd) desired.Containerd {
 	if c == nil {
 		return desired.Containerd{}
 	}
@@ -190,21 +190,21 @@ func containerdOf(c *v1beta2.ContainerRuntimeContainerd) desired.Containerd {
 	return out
 }
 
-func registryOf(r *v1beta2.RegistryConfiguration) desired.Registry {
+func newRegistry(r *v1beta2.RegistryConfiguration) desired.Registry {
 	if r == nil {
 		return desired.Registry{}
 	}
 	return desired.Registry{Overwrite: r.OverwriteRegistry, Insecure: r.InsecureRegistry}
 }
 
-func componentsOf(c *v1beta2.ControlPlaneComponents) desired.Components {
+func newComponents(c *v1beta2.ControlPlaneComponents) desired.Components {
 	if c == nil {
 		return desired.Components{}
 	}
 	out := desired.Components{
-		APIServer:         componentOf(c.APIServer),
-		ControllerManager: componentOf(c.ControllerManager),
-		Scheduler:         componentOf(c.Scheduler),
+		APIServer:         newComponent(c.APIServer),
+		ControllerManager: newComponent(c.ControllerManager),
+		Scheduler:         newComponent(c.Scheduler),
 	}
 	if c.Etcd != nil {
 		out.Etcd = desired.EtcdComponent(*c.Etcd)
@@ -212,15 +212,16 @@ func componentsOf(c *v1beta2.ControlPlaneComponents) desired.Components {
 	return out
 }
 
-func componentOf(c *v1beta2.ControlPlaneComponentConfig) desired.Component {
+func newComponent(c *v1beta2.ControlPlaneComponentConfig) desired.Component {
 	if c == nil {
 		return desired.Component{}
 	}
 	return desired.Component(*c)
 }
 
-// bundleOf returns the CAs that hosts trust, from either field.
-func bundleOf(c *v1beta2.KubeOneCluster) string {
+// caBundle returns the additional CA certificates that hosts trust, from certificateAuthority.bundle or else from
+// caBundle.
+func caBundle(c *v1beta2.KubeOneCluster) string {
 	if c.CertificateAuthority.Bundle != "" {
 		return c.CertificateAuthority.Bundle
 	}
@@ -231,38 +232,38 @@ func trimSlash(url string) string {
 	return strings.TrimRight(url, "/")
 }
 
-func upgradeOf(u v1beta2.UpgradeConfig) desired.Upgrade {
+func newUpgrade(u v1beta2.UpgradeConfig) desired.Upgrade {
 	unavailable, _ := ParseShare(u.MaxUnavailable) // checked by Validate
 	out := desired.Upgrade{
 		MaxUnavailable: unavailable,
 		MaxParallel:    u.MaxParallel,
 		Canary:         *u.Canary,
 		Drain: desired.Drain{
-			Timeout:   durationOf(u.Drain.Timeout),
+			Timeout:   parseDuration(u.Drain.Timeout),
 			OnTimeout: desired.OnTimeout(u.Drain.OnTimeout),
 		},
 	}
 	if u.Drain.GracePeriod != "" {
-		period := durationOf(u.Drain.GracePeriod)
+		period := parseDuration(u.Drain.GracePeriod)
 		out.Drain.GracePeriod = &period
 	}
 	return out
 }
 
-func (l *loader) backupOf(b v1beta2.BackupConfig) desired.Backup {
-	out := desired.Backup{Recipients: b.Recipients, Target: b.Target, Schedule: durationOf(b.Schedule), Keep: *b.Keep}
+func (l *loader) newBackup(b v1beta2.BackupConfig) desired.Backup {
+	out := desired.Backup{Recipients: b.Recipients, Target: b.Target, Schedule: parseDuration(b.Schedule), Keep: *b.Keep}
 	if !strings.Contains(b.Target, "://") {
 		out.Target = l.absolutePath(b.Target)
 	}
 	return out
 }
 
-func hooksOf(hooks []v1beta2.Hook) []desired.Hook {
+func newHooks(hooks []v1beta2.Hook) []desired.Hook {
 	var out []desired.Hook
 	for _, h := range hooks {
 		hook := desired.Hook{
 			Name: h.Name, When: desired.Before, Activity: desired.Activity(h.Before),
-			OnHost: h.RunOn == v1beta2.HookOnHost, Command: h.Command, Timeout: durationOf(h.Timeout),
+			OnHost: h.RunOn == v1beta2.HookOnHost, Command: h.Command, Timeout: parseDuration(h.Timeout),
 		}
 		switch {
 		case h.After != "":
@@ -275,12 +276,13 @@ func hooksOf(hooks []v1beta2.Hook) []desired.Hook {
 	return out
 }
 
-func durationOf(text string) time.Duration {
+func parseDuration(text string) time.Duration {
 	d, _ := time.ParseDuration(text) // checked by Validate
 	return d
 }
 
-// ParseShare parses upgrade.maxUnavailable: "2" or "25%". Numbers below 1 and percentages outside 1 to 100 are errors.
+// ParseShare parses upgrade.maxUnavailable: a number ("2") or a percentage ("25%"). Numbers below 1 and percentages
+// outside 1 to 100 are errors.
 func ParseShare(text string) (desired.Share, error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)

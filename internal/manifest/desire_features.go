@@ -15,20 +15,21 @@ import (
 	"strings"
 )
 
-// addExtras adds what enabled features need in components, and reports contradicting flags.
+// addExtras adds the flags, files and plugins that enabled features need in the API server. It reports API server flags
+// in the manifest that contradict them.
 func (l *loader) addExtras() {
 	f := l.cluster.Features
-	l.auditLog(f.StaticAuditLog)
-	l.auditWebhook(f.WebhookAuditLog)
-	l.admissionPlugin("alwaysPullImages", "AlwaysPullImages", f.AlwaysPullImages, "")
+	l.addAuditLog(f.StaticAuditLog)
+	l.addAuditWebhook(f.WebhookAuditLog)
+	l.addAdmissionPlugin("alwaysPullImages", "AlwaysPullImages", f.AlwaysPullImages, "")
 	if p := f.PodNodeSelector; p != nil {
-		l.admissionPlugin("podNodeSelector", desired.NodeSelectorPlugin, &v1beta2.Switch{Enable: p.Enable},
+		l.addAdmissionPlugin("podNodeSelector", desired.NodeSelectorPlugin, &v1beta2.Switch{Enable: p.Enable},
 			p.Config.Configuration)
 	}
 	if e := f.EventRateLimit; e != nil {
-		l.admissionPlugin("eventRateLimit", "EventRateLimit", &v1beta2.Switch{Enable: e.Enable}, e.Config.Configuration)
+		l.addAdmissionPlugin("eventRateLimit", "EventRateLimit", &v1beta2.Switch{Enable: e.Enable}, e.Config.Configuration)
 	}
-	l.openID(f.OpenIDConnect)
+	l.addOpenID(f.OpenIDConnect)
 	l.addAuthentication(f.AuthenticationConfiguration)
 	if c := l.cluster.ControlPlaneComponents; c != nil && c.APIServer != nil {
 		for _, e := range l.extras {
@@ -42,11 +43,11 @@ func (l *loader) addExtra(e desired.Extra) {
 	l.extras = append(l.extras, e)
 }
 
-func (l *loader) auditLog(a *v1beta2.StaticAuditLog) {
+func (l *loader) addAuditLog(a *v1beta2.StaticAuditLog) {
 	if a == nil || !a.Enable {
 		return
 	}
-	policy := auditPolicyFile(a.Config.Policy)
+	policy := newAuditPolicyFile(a.Config.Policy)
 	l.addExtra(desired.Extra{
 		Name: "staticAuditLog", Files: []desired.ComponentFile{policy},
 		Directories: []string{path.Dir(a.Config.LogPath)},
@@ -60,16 +61,16 @@ func (l *loader) auditLog(a *v1beta2.StaticAuditLog) {
 	})
 }
 
-func auditPolicyFile(text string) desired.ComponentFile {
+func newAuditPolicyFile(text string) desired.ComponentFile {
 	return desired.NewComponentFile(desired.APIServer, "audit-policy.yaml", text)
 }
 
-func (l *loader) auditWebhook(w *v1beta2.WebhookAuditLog) {
+func (l *loader) addAuditWebhook(w *v1beta2.WebhookAuditLog) {
 	if w == nil || !w.Enable {
 		return
 	}
 	c := w.Config
-	policy, kubeconfig := auditPolicyFile(c.Policy), kubeconfigFile(c)
+	policy, kubeconfig := newAuditPolicyFile(c.Policy), newWebhookKubeconfig(c)
 	if kubeconfig.Content != "" {
 		public, content := kubeconfig.Secretly()
 		kubeconfig, l.files = public, map[string][]byte{public.Base(): []byte(content)}
@@ -104,8 +105,8 @@ func (l *loader) auditWebhook(w *v1beta2.WebhookAuditLog) {
 	l.addExtra(desired.Extra{Name: "webhookAuditLog", Files: []desired.ComponentFile{policy, kubeconfig}, Flags: flags})
 }
 
-// admissionPlugin is an admission plugin and its configuration, if any.
-func (l *loader) admissionPlugin(name, plugin string, s *v1beta2.Switch, configuration string) {
+// addAdmissionPlugin enables an admission plugin, with its configuration unless that is "".
+func (l *loader) addAdmissionPlugin(name, plugin string, s *v1beta2.Switch, configuration string) {
 	if s == nil || !s.Enable {
 		return
 	}
@@ -117,7 +118,7 @@ func (l *loader) admissionPlugin(name, plugin string, s *v1beta2.Switch, configu
 	l.addExtra(desired.Extra{Name: name, Plugins: []desired.AdmissionPlugin{p}})
 }
 
-func (l *loader) openID(o *v1beta2.OpenIDConnect) {
+func (l *loader) addOpenID(o *v1beta2.OpenIDConnect) {
 	if o == nil || !o.Enable {
 		return
 	}
@@ -150,39 +151,39 @@ func (l *loader) addAuthentication(a *v1beta2.AuthenticationConfiguration) {
 	})
 }
 
-// reportContradictions reports flags in the manifest that contradict a feature.
+// reportContradictions reports API server flags in the manifest that contradict a feature.
 func (l *loader) reportContradictions(e desired.Extra, flags map[string]string) {
-	other := func(flag, message string) {
+	report := func(flag, message string) {
 		l.reportPath(v1beta2.Child("controlPlaneComponents.apiServer.flags", flag), Error,
 			"remove the flag, or disable features."+e.Name, message)
 	}
 	for _, flag := range slices.Sorted(maps.Keys(e.Flags)) {
 		if value, set := flags[flag]; set && value != e.Flags[flag] {
-			other(flag, "features."+e.Name+" sets a different value")
+			report(flag, "features."+e.Name+" sets a different value")
 		}
 	}
 	for _, flag := range slices.Sorted(maps.Keys(flags)) {
 		if excludesFlag(e.Name, flag) {
-			other(flag, "cannot be combined with features."+e.Name)
+			report(flag, "cannot be combined with features."+e.Name)
 		}
 	}
 	for _, p := range e.Plugins {
 		if enabled, set := flags["enable-admission-plugins"]; set && !slices.Contains(commaList(enabled), p.Name) {
-			other("enable-admission-plugins", fmt.Sprintf("must include %[2]s, which features.%[1]s needs", e.Name,
+			report("enable-admission-plugins", fmt.Sprintf("must include %[2]s, which features.%[1]s needs", e.Name,
 				p.Name))
 		}
 		if slices.Contains(commaList(flags["disable-admission-plugins"]), p.Name) {
-			other("disable-admission-plugins", fmt.Sprintf("must not include %[2]s, which features.%[1]s needs", e.Name,
+			report("disable-admission-plugins", fmt.Sprintf("must not include %[2]s, which features.%[1]s needs", e.Name,
 				p.Name))
 		}
 		if _, set := flags["admission-control-config-file"]; set && p.Config != nil {
-			other("admission-control-config-file", "features."+e.Name+" sets a different file")
+			report("admission-control-config-file", "features."+e.Name+" sets a different file")
 		}
 	}
 }
 
-// excludesFlag reports whether the API server cannot start with both a feature and a flag for another kind of
-// authentication.
+// excludesFlag reports whether the API server cannot start with both the feature and the flag, because they configure
+// authentication in different ways.
 func excludesFlag(feature, flag string) bool {
 	switch feature {
 	case "openidConnect":
@@ -193,7 +194,7 @@ func excludesFlag(feature, flag string) bool {
 	return false
 }
 
-// commaList returns the items of a flag value.
+// commaList splits a comma-separated flag value.
 func commaList(value string) []string {
 	items := strings.Split(value, ",")
 	for i := range items {
@@ -202,8 +203,7 @@ func commaList(value string) []string {
 	return items
 }
 
-// textOf returns the manifest as YAML.
-func textOf(c *v1beta2.KubeOneCluster) ([]byte, error) {
+func marshalManifest(c *v1beta2.KubeOneCluster) ([]byte, error) {
 	text, err := yaml.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("write the manifest as YAML: %w", err)
@@ -211,12 +211,12 @@ func textOf(c *v1beta2.KubeOneCluster) ([]byte, error) {
 	return text, nil
 }
 
-// digestOf returns the sha256 (hex) of the manifest. The order and the IDs of hosts do not change it.
-func digestOf(c *v1beta2.KubeOneCluster) (string, error) {
+// computeDigest returns the SHA-256 of the manifest in hex. It does not depend on the order and the IDs of hosts.
+func computeDigest(c *v1beta2.KubeOneCluster) (string, error) {
 	ordered := *c
-	ordered.ControlPlane.Hosts = withoutOrder(c.ControlPlane.Hosts)
-	ordered.StaticWorkers.Hosts = withoutOrder(c.StaticWorkers.Hosts)
-	text, err := textOf(&ordered)
+	ordered.ControlPlane.Hosts = normalizeHosts(c.ControlPlane.Hosts)
+	ordered.StaticWorkers.Hosts = normalizeHosts(c.StaticWorkers.Hosts)
+	text, err := marshalManifest(&ordered)
 	if err != nil {
 		return "", err
 	}
@@ -224,8 +224,8 @@ func digestOf(c *v1beta2.KubeOneCluster) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// withoutOrder returns the hosts sorted by address, without their IDs.
-func withoutOrder(hosts []v1beta2.HostConfig) []v1beta2.HostConfig {
+// normalizeHosts returns a copy of the hosts, sorted by address and without their IDs.
+func normalizeHosts(hosts []v1beta2.HostConfig) []v1beta2.HostConfig {
 	out := slices.Clone(hosts)
 	for i := range out {
 		out[i].ID = ""

@@ -15,15 +15,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxFeatureFile limits the size of a feature's file. etcd stores no larger objects, and scripts contain these files.
+// maxFeatureFile is the maximum size of a feature's file in bytes. The files are embedded in scripts, and stored in
+// objects, whose size etcd limits.
 const maxFeatureFile = 256 << 10
 
-// featureFile is a file named by a feature, and the field that can hold its content instead.
+// featureFile is a file that a feature refers to, and the field that can hold its content instead.
 type featureFile struct {
 	feature       string  // "features.staticAuditLog"
 	name, content string  // the fields, below the feature's config
 	file, text    *string // their values
-	secret        bool    // messages must not quote it
+	secret        bool    // the content must not appear in messages
 	check         func(text string) []mistake
 }
 
@@ -78,55 +79,55 @@ func featureFiles(f *v1beta2.Features) []featureFile {
 	return out
 }
 
-// readFeatures reads the files of features into the manifest, so that nothing later depends on them, and reports
-// mistakes in them.
+// readFeatures copies the content of feature files into the manifest, so that later stages do not need the files. It
+// reports the mistakes in them.
 func (l *loader) readFeatures() {
 	for _, f := range featureFiles(&l.cluster.Features) {
 		l.readFeature(f)
 	}
 	if w := l.cluster.Features.WebhookAuditLog; w != nil && w.Enable && w.Config.Kubeconfig != "" {
-		w.Config.KubeconfigDigest = kubeconfigFile(w.Config).Digest
+		w.Config.KubeconfigDigest = newWebhookKubeconfig(w.Config).Digest
 	}
 }
 
 func (l *loader) readFeature(f featureFile) {
-	named, content := f.feature+".config."+f.name, f.feature+".config."+f.content
-	var inFile string
+	namePath, contentPath := f.feature+".config."+f.name, f.feature+".config."+f.content
+	var fromFile string
 	if *f.file != "" {
-		at := l.where.findPosition(named)
-		at.Path = named
-		l.where[named] = at
+		at := l.where.findPosition(namePath)
+		at.Path = namePath
+		l.where[namePath] = at
 		if *f.text != "" {
-			l.reportPath(named, Error, "keep one of them", "cannot be set together with "+content)
+			l.reportPath(namePath, Error, "keep one of them", "cannot be set together with "+contentPath)
 			return
 		}
 		data, err := readFeatureFile(l.absolutePath(*f.file))
 		if err != nil {
-			l.reportPath(named, Error, "the path is relative to the manifest directory", err.Error())
-			l.explain = append(l.explain, named)
+			l.reportPath(namePath, Error, "the path is relative to the manifest directory", err.Error())
+			l.explained = append(l.explained, namePath)
 			return
 		}
-		inFile, *f.text, *f.file = *f.file, string(data), ""
-		l.where[content] = at
+		fromFile, *f.text, *f.file = *f.file, string(data), ""
+		l.where[contentPath] = at
 	}
 	if *f.text == "" {
 		return
 	}
 	for _, m := range f.check(*f.text) {
-		if inFile != "" {
+		if fromFile != "" {
 			l.found = append(l.found, Problem{
-				File: inFile, Line: m.line, Path: named, Message: m.message, Severity: Error,
+				File: fromFile, Line: m.line, Path: namePath, Message: m.message, Severity: Error,
 			})
 			continue
 		}
 		if m.line > 0 {
 			m.message = fmt.Sprintf("line %d: %s", m.line, m.message)
 		}
-		l.reportPath(content, Error, "", m.message)
+		l.reportPath(contentPath, Error, "", m.message)
 	}
 }
 
-// readFeatureFile reads a text that a script can contain.
+// readFeatureFile reads a file that can be embedded in a script: UTF-8, not empty, and at most maxFeatureFile bytes.
 func readFeatureFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -147,9 +148,9 @@ func readFeatureFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// kubeconfigFile returns the file with credentials for the server of audit events. If the manifest has only its digest,
-// the content is unknown.
-func kubeconfigFile(c v1beta2.WebhookAuditLogConfig) desired.ComponentFile {
+// newWebhookKubeconfig returns the kubeconfig for the server that receives audit events. If the manifest contains only
+// the digest, the result has no content.
+func newWebhookKubeconfig(c v1beta2.WebhookAuditLogConfig) desired.ComponentFile {
 	const name = "audit-webhook.kubeconfig"
 	if c.Kubeconfig == "" {
 		return desired.SecretComponentFile(desired.APIServer, name, c.KubeconfigDigest)
@@ -157,19 +158,20 @@ func kubeconfigFile(c v1beta2.WebhookAuditLogConfig) desired.ComponentFile {
 	return desired.NewComponentFile(desired.APIServer, name, c.Kubeconfig)
 }
 
-// Secrets holds the secret values of the manifest. They are not in the Cluster, its digest or the manifest's text.
-// Printing it does not reveal them.
+// Secrets holds the secret values in the manifest and the credentials file. They are not part of Cluster, its digest or
+// ManifestText. Printing a Secrets does not reveal them.
 type Secrets struct {
-	// Registries holds credentials by registry host, from the credentials file and the manifest.
+	// Registries holds registry credentials by host, from the credentials file and the manifest.
 	Registries map[string]v1beta2.ContainerdRegistryAuthConfig
-	// AllRegistries means that hosts have no credentials for other registries: there is a file, or the manifest has
-	// some. Otherwise, the operator may have forgotten the file.
+	// AllRegistries means that Registries is complete: credentials for other registries must be removed from hosts. It is
+	// false if there is no credentials file and the manifest contains no registry credentials, because the operator may
+	// have forgotten the file.
 	AllRegistries bool
 	// Helm holds credentials for chart repositories by release name.
 	Helm map[string]v1beta2.HelmAuth
-	// HTTPProxy and HTTPSProxy are the URLs of proxies that contain a user and password.
+	// HTTPProxy and HTTPSProxy are the proxy URLs if they contain a user and password, otherwise "".
 	HTTPProxy, HTTPSProxy string
-	// Files holds the secret files of Cluster.Extras by name.
+	// Files holds the content of the secret files in Cluster.Extras by name.
 	Files map[string][]byte
 }
 
@@ -182,15 +184,15 @@ func (Secrets) GoString() string { return "[secrets]" }
 // MarshalJSON hides the secrets from JSON.
 func (Secrets) MarshalJSON() ([]byte, error) { return []byte(`"[secrets]"`), nil }
 
-// secretValues returns the secrets. The credentials file takes precedence over the manifest.
+// secretValues returns the secrets from both files. The credentials file takes precedence over the manifest.
 func (l *loader) secretValues() Secrets {
-	s := secretsOf(l.cluster)
+	s := newSecrets(l.cluster)
 	maps.Copy(s.Registries, l.registries)
 	s.AllRegistries = l.registries != nil || len(s.Registries) > 0
 	return s
 }
 
-func secretsOf(c *v1beta2.KubeOneCluster) Secrets {
+func newSecrets(c *v1beta2.KubeOneCluster) Secrets {
 	s := Secrets{Registries: map[string]v1beta2.ContainerdRegistryAuthConfig{}, Helm: map[string]v1beta2.HelmAuth{}}
 	if r := c.ContainerRuntime.Containerd; r != nil {
 		for host, registry := range r.Registries {
@@ -220,7 +222,7 @@ func releaseName(r v1beta2.HelmRelease) string {
 	return r.Chart
 }
 
-// suggestName returns the similar known name that was probably meant, or "".
+// suggestName returns the known name that is most similar to a misspelled name, or "" if none is similar.
 func suggestName(name string, known []string) string {
 	name = foldName(name)
 	best, bestDistance := "", 2+min(len(name)/4, 2)
@@ -241,13 +243,13 @@ func suggestName(name string, known []string) string {
 	return best
 }
 
-// foldName makes spellings of a name equal: sshPort, ssh_port, SSHPort.
+// foldName makes different spellings of a name equal: sshPort, ssh_port, SSHPort.
 func foldName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// editDistance returns the optimal string alignment distance: the least number of insertions, deletions, replacements
-// and swaps of neighbours that turn a into b.
+// editDistance returns the optimal string alignment distance: the smallest number of insertions, deletions,
+// replacements and swaps of adjacent bytes that turn a into b.
 func editDistance(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
@@ -271,9 +273,9 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// otherPaths returns the paths of fields with exactly this name. With more than three, it returns nil: none of them is
-// a useful hint.
-func otherPaths(root reflect.Type, name string) []string {
+// pathsWithName returns the paths of all fields with this name in any spelling, to suggest them for a misplaced field.
+// It returns nil if there are more than three, because then none is a useful hint.
+func pathsWithName(root reflect.Type, name string) []string {
 	var found []string
 	var walk func(t reflect.Type, path string, depth int)
 	walk = func(t reflect.Type, path string, depth int) {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// auditPolicy is a Policy of audit.k8s.io/v1, with all its fields.
+// auditPolicy is a Policy in audit.k8s.io/v1, with all its fields.
 type auditPolicy struct {
 	APIVersion        string         `yaml:"apiVersion"`
 	Kind              string         `yaml:"kind"`
@@ -45,14 +45,14 @@ type auditResources struct {
 
 func auditPolicyMistakes(text string) []mistake {
 	var p auditPolicy
-	if found := strictYAML(text, &p); found != nil {
+	if found := decodeStrictYAML(text, &p); found != nil {
 		return found
 	}
 	if p.APIVersion != "audit.k8s.io/v1" || p.Kind != "Policy" {
 		return []mistake{{message: fmt.Sprintf("is not a Policy of audit.k8s.io/v1: kind is %s, apiVersion is %s",
 			quoteOrNotSet(p.Kind), quoteOrNotSet(p.APIVersion))}}
 	}
-	out := badStages("omitStages", p.OmitStages)
+	out := stageMistakes("omitStages", p.OmitStages)
 	if len(p.Rules) == 0 {
 		out = append(out, mistake{message: "has no rules, so nothing would be logged"})
 	}
@@ -65,12 +65,12 @@ func auditPolicyMistakes(text string) []mistake {
 		if len(r.NonResourceURLs) > 0 && len(r.Resources)+len(r.Namespaces) > 0 {
 			out = append(out, mistake{message: at + " combines nonResourceURLs with resources or namespaces"})
 		}
-		out = append(out, badStages(at+".omitStages", r.OmitStages)...)
+		out = append(out, stageMistakes(at+".omitStages", r.OmitStages)...)
 	}
 	return out
 }
 
-func badStages(at string, stages []string) []mistake {
+func stageMistakes(at string, stages []string) []mistake {
 	var out []mistake
 	for _, stage := range stages {
 		if !slices.Contains([]string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}, stage) {
@@ -91,7 +91,7 @@ func nodeSelectorMistakes(text string) []mistake {
 	var c struct {
 		Selectors map[string]string `yaml:"podNodeSelectorPluginConfig"`
 	}
-	if found := strictYAML(text, &c); found != nil {
+	if found := decodeStrictYAML(text, &c); found != nil {
 		return found
 	}
 	if len(c.Selectors) == 0 {
@@ -118,7 +118,7 @@ func eventRateMistakes(text string) []mistake {
 			CacheSize int32  `yaml:"cacheSize"`
 		} `yaml:"limits"`
 	}
-	if found := strictYAML(text, &c); found != nil {
+	if found := decodeStrictYAML(text, &c); found != nil {
 		return found
 	}
 	const version = "eventratelimit.admission.k8s.io/v1alpha1"
@@ -142,7 +142,7 @@ func eventRateMistakes(text string) []mistake {
 	return out
 }
 
-// authenticationConfiguration is an AuthenticationConfiguration of apiserver.config.k8s.io/v1, with all its fields.
+// authenticationConfiguration is an AuthenticationConfiguration in apiserver.config.k8s.io/v1, with all its fields.
 type authenticationConfiguration struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -172,23 +172,23 @@ type authenticationConfiguration struct {
 	} `yaml:"anonymous"`
 }
 
-// claimMapping names the token claim for the user name or the groups.
+// claimMapping says which token claim becomes the user name or the groups.
 type claimMapping struct {
 	Claim      string  `yaml:"claim"`
 	Prefix     *string `yaml:"prefix"`
 	Expression string  `yaml:"expression"`
 }
 
-// mayPoseAsCluster reports whether an issuer may assign user names reserved for the cluster.
-func (m *claimMapping) mayPoseAsCluster() bool {
+// hasReservedPrefix reports whether the issuer can assign user names or groups that are reserved for Kubernetes.
+func (m *claimMapping) hasReservedPrefix() bool {
 	return m != nil && m.Prefix != nil && strings.HasPrefix(*m.Prefix, "system:")
 }
 
-// authenticationMistakes returns mistakes that keep an API server from starting, and issuers that cannot be reached. It
-// does not judge claim rules.
+// authenticationMistakes returns mistakes that would prevent the API server from starting or from reaching an issuer.
+// It does not check claim rules.
 func authenticationMistakes(text string) []mistake {
 	var c authenticationConfiguration
-	if found := strictYAML(text, &c); found != nil {
+	if found := decodeStrictYAML(text, &c); found != nil {
 		return found
 	}
 	const group = "apiserver.config.k8s.io/"
@@ -216,7 +216,7 @@ func authenticationMistakes(text string) []mistake {
 		if jwt.ClaimMappings.Username == nil {
 			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings.username is missing", i)})
 		}
-		if jwt.ClaimMappings.Username.mayPoseAsCluster() || jwt.ClaimMappings.Groups.mayPoseAsCluster() {
+		if jwt.ClaimMappings.Username.hasReservedPrefix() || jwt.ClaimMappings.Groups.hasReservedPrefix() {
 			out = append(out,
 				mistake{message: fmt.Sprintf("jwt[%d].claimMappings must not use the prefix system:, which "+
 					"would give users of the issuer the names of built-in cluster users", i)})
@@ -225,7 +225,8 @@ func authenticationMistakes(text string) []mistake {
 	return out
 }
 
-// kubeconfigMistakes returns missing parts of a kubeconfig for an API server. It quotes nothing from it.
+// kubeconfigMistakes returns what makes a kubeconfig unusable for an API server. The messages quote nothing from it,
+// because it contains secrets.
 func kubeconfigMistakes(text string) []mistake {
 	var c struct {
 		Clusters []struct {
@@ -264,8 +265,9 @@ func kubeconfigMistakes(text string) []mistake {
 	return nil
 }
 
-// strictYAML decodes one document and refuses unknown fields. It returns nil on success.
-func strictYAML(text string, into any) []mistake {
+// decodeStrictYAML decodes a single document into a value. It returns a mistake for each unknown field or syntax error,
+// and nil on success.
+func decodeStrictYAML(text string, into any) []mistake {
 	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
 	err := d.Decode(into)
@@ -285,7 +287,7 @@ func strictYAML(text string, into any) []mistake {
 	}
 	out := make([]mistake, 0, len(lines))
 	for _, line := range lines {
-		out = append(out, mistakeOf(line))
+		out = append(out, newMistake(line))
 	}
 	return out
 }
@@ -295,8 +297,8 @@ var (
 	goType   = pattern.Lazy(` (in type|into) \S.*$`)
 )
 
-// mistakeOf returns a message of the YAML library without names of Go types.
-func mistakeOf(message string) mistake {
+// newMistake converts a message of the YAML library. It extracts the line number and removes the names of Go types.
+func newMistake(message string) mistake {
 	out := mistake{message: message}
 	if m := numbered().FindStringSubmatch(message); m != nil {
 		out.line, _ = strconv.Atoi(m[1])

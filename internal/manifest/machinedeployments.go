@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// machineDeployments returns the manifest's dynamicWorkers as MachineDeployments, like KubeOne: in kube-system,
-// selected by the label workerset.
-func machineDeployments(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
+// newMachineDeploymentObjects returns the dynamicWorkers as MachineDeployment objects. Like those from KubeOne, they
+// are in kube-system and select their Machines by the label workerset.
+func newMachineDeploymentObjects(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
 	var out []map[string]any
 	for i := range c.DynamicWorkers {
-		d, err := machineDeployment(c, &c.DynamicWorkers[i])
+		d, err := newMachineDeploymentObject(c, &c.DynamicWorkers[i])
 		if err != nil {
 			return nil, fmt.Errorf("dynamicWorkers %q: %w", c.DynamicWorkers[i].Name, err)
 		}
@@ -30,8 +30,8 @@ func machineDeployments(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
 	return out, nil
 }
 
-// wantedMachines returns these objects for the other stages.
-func wantedMachines(objects []map[string]any) ([]desired.MachineDeployment, error) {
+// newMachineDeployments encodes the objects for the other stages.
+func newMachineDeployments(objects []map[string]any) ([]desired.MachineDeployment, error) {
 	var out []desired.MachineDeployment
 	for _, o := range objects {
 		text, err := json.Marshal(o)
@@ -46,9 +46,10 @@ func wantedMachines(objects []map[string]any) ([]desired.MachineDeployment, erro
 	return out, nil
 }
 
-// controllersWanted reports whether the Machine controllers should run in the cluster; nil if the manifest does not
-// say.
-func controllersWanted(c *v1beta2.KubeOneCluster) *bool {
+// controllersSetting returns whether the Machine controllers should run in the cluster, or nil if the manifest does not
+// say. Without machineController.deploy, they run if there are dynamicWorkers. For a cloud provider, it always returns
+// nil.
+func controllersSetting(c *v1beta2.KubeOneCluster) *bool {
 	switch {
 	case c.CloudProvider.None == nil:
 		return nil
@@ -61,12 +62,12 @@ func controllersWanted(c *v1beta2.KubeOneCluster) *bool {
 	return nil
 }
 
-func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig) (map[string]any, error) {
+func newMachineDeploymentObject(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig) (map[string]any, error) {
 	provider := w.ProviderSpec
 	if c.CloudProvider.None != nil {
 		provider = provider.ForExistingHosts()
 	}
-	value, err := providerValue(c, provider)
+	value, err := newProviderValue(c, provider)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	set := map[string]string{"workerset": w.Name}
 	labels, kubelet := mergeMaps(w.ProviderSpec.Labels, set), kubeletAnnotations(c)
 	surge, unavailable := 1, 0
-	if provider.Network != nil { // its addresses are fixed: there are none for more machines
+	if provider.Network != nil { // the addresses are fixed, so there is none for an extra machine
 		surge, unavailable = 0, 1
 	}
 	replicas := 1
@@ -115,7 +116,7 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	}, nil
 }
 
-// withoutEmpty removes empty values.
+// withoutEmpty removes the empty string maps from fields, which it changes, and returns it.
 func withoutEmpty(fields map[string]any) map[string]any {
 	maps.DeleteFunc(fields, func(_ string, value any) bool {
 		m, ok := value.(map[string]string)
@@ -133,8 +134,8 @@ func mergeMaps(a, b map[string]string) map[string]string {
 	return out
 }
 
-// providerValue is the part of the providerSpec that the provider reads.
-func providerValue(c *v1beta2.KubeOneCluster, p v1beta2.ProviderSpec) (map[string]any, error) {
+// newProviderValue returns the part of the providerSpec that the machine provider reads.
+func newProviderValue(c *v1beta2.KubeOneCluster, p v1beta2.ProviderSpec) (map[string]any, error) {
 	p.Annotations, p.MachineAnnotations, p.NodeAnnotations, p.MachineObjectAnnotations = nil, nil, nil, nil
 	p.Labels, p.Taints = nil, nil
 	text, err := json.Marshal(p)
@@ -146,7 +147,7 @@ func providerValue(c *v1beta2.KubeOneCluster, p v1beta2.ProviderSpec) (map[strin
 		return nil, err
 	}
 	value["cloudProvider"] = machineProvider(c.CloudProvider)
-	if c.CloudProvider.AWS != nil { // the cloud assigns machines to clusters by this tag
+	if c.CloudProvider.AWS != nil { // AWS finds the machines of a cluster by this tag
 		spec, _ := value["cloudProviderSpec"].(map[string]any)
 		if spec == nil {
 			spec = map[string]any{}
@@ -161,8 +162,8 @@ func providerValue(c *v1beta2.KubeOneCluster, p v1beta2.ProviderSpec) (map[strin
 	return value, nil
 }
 
-// machineProvider returns the Machines' name for the cloud of the cluster. Without a cloud, Machines use existing
-// hosts.
+// machineProvider returns the name of the cloud provider in Machines. It is "ssh" if the cluster has no cloud provider,
+// because Machines then use existing hosts.
 func machineProvider(p v1beta2.CloudProviderSpec) string {
 	for name, set := range map[string]bool{
 		"aws": p.AWS != nil, "azure": p.Azure != nil, "digitalocean": p.DigitalOcean != nil, "gce": p.GCE != nil,
@@ -177,7 +178,7 @@ func machineProvider(p v1beta2.CloudProviderSpec) string {
 	return "ssh"
 }
 
-// kubeletAnnotations returns the kubelet settings that differ from the defaults.
+// kubeletAnnotations returns annotations for the kubelet settings that differ from the defaults.
 func kubeletAnnotations(c *v1beta2.KubeOneCluster) map[string]string {
 	const prefix = "v1.kubelet-config.machine-controller.kubermatic.io/"
 	out := map[string]string{}
@@ -192,12 +193,12 @@ func kubeletAnnotations(c *v1beta2.KubeOneCluster) map[string]string {
 	return out
 }
 
-// parseJSON parses JSON into the same nodes as YAML. A YAML parser does not accept all JSON escapes, and its messages
-// would be about YAML.
+// parseJSON parses JSON into YAML nodes. The YAML parser is not suitable, because it does not accept all JSON escapes
+// and its messages would refer to YAML.
 func parseJSON(data []byte) (*yaml.Node, *jsonError) {
 	lines := newLines(data)
-	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil {
+	var value json.RawMessage
+	if err := json.Unmarshal(data, &value); err != nil {
 		at := len(data)
 		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 			at = int(syntax.Offset)
@@ -214,7 +215,7 @@ func parseJSON(data []byte) (*yaml.Node, *jsonError) {
 	return node, nil
 }
 
-// jsonError is a syntax error in JSON and its place.
+// jsonError is a syntax error in JSON, and its position.
 type jsonError struct {
 	line, column int
 	err          error
@@ -256,7 +257,7 @@ func (r *jsonReader) readNode(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// readChildren reads the content of an object or array and its end.
+// readChildren reads the elements of an object or array and its closing delimiter.
 func (r *jsonReader) readChildren(n *yaml.Node, open json.Delim, depth int) error {
 	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	if open == '{' {
@@ -282,7 +283,7 @@ func (r *jsonReader) tokenStart() int {
 	return at
 }
 
-// lines returns the offsets of line beginnings.
+// lines holds the offsets at which lines begin.
 type lines []int
 
 func newLines(data []byte) lines {
@@ -295,7 +296,7 @@ func newLines(data []byte) lines {
 	return l
 }
 
-// lineAndColumn returns the line and column, from 1, of an offset.
+// lineAndColumn returns the line and column of an offset, both from 1.
 func (l lines) lineAndColumn(offset int) (line, column int) {
 	line = sort.SearchInts(l, offset+1)
 	return line, offset - l[line-1] + 1

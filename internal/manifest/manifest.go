@@ -1,9 +1,9 @@
 // Package manifest is the load stage: it reads a KubeOneCluster manifest and the output of Terraform or OpenTofu,
 // merges them, fills in defaults, validates the result and returns a desired.Cluster.
 //
-// Problems are collected. YAML and JSON are parsed into nodes with line numbers. One walk decodes them into Go values,
-// reports unknown fields, and records the place of each value. Problems that later checks find therefore have a file
-// and line, also for values from Terraform.
+// Load reports all problems at once. It parses YAML and JSON into nodes with line numbers. One pass then decodes the
+// nodes into Go values, reports unknown fields, and records the position of each value. Problems found by later checks
+// therefore have a file and line, even for values from Terraform.
 package manifest
 
 import (
@@ -20,25 +20,25 @@ import (
 
 // Options says what to load.
 type Options struct {
-	// ManifestPath is the file of the manifest; "-" means Stdin. Relative paths in the manifest are relative to its
+	// ManifestPath is the path of the manifest; "-" means Stdin. Relative paths in the manifest are relative to its
 	// directory.
 	ManifestPath string
-	// ManifestReader, if set, is read instead of the file; ManifestPath then only names it.
+	// ManifestReader, if set, is read instead of the file. ManifestPath then only appears in messages.
 	ManifestReader io.Reader
-	// TerraformPath is "" for none, "-" for Stdin, a file with the JSON of "terraform output -json" or of a state, or a
-	// directory. In a directory, RunTerraform is called. Without Terraform, its terraform.tfstate is read if that is
-	// certainly the state in use.
+	// TerraformPath is "" for none, "-" for Stdin, a JSON file (the output of "terraform output -json", or a state), or a
+	// directory. For a directory, Load calls RunTerraform. If Terraform is not installed, Load reads terraform.tfstate in
+	// that directory, but only if no other state can be in use.
 	TerraformPath string
-	// CredentialsPath is a credentials file that only its owner can read; "" means none.
+	// CredentialsPath is the path of a credentials file, which only its owner may be able to read; "" means none.
 	CredentialsPath string
 	// Stdin is read at most once, for "-".
 	Stdin io.Reader
-	// RunTerraform returns what "terraform output -json" prints in dir, or ErrNoTerraform. Default: RunTerraform of
-	// this package.
+	// RunTerraform returns the output of "terraform output -json" in dir, or ErrNoTerraform. The default is the function
+	// RunTerraform of this package.
 	RunTerraform func(ctx context.Context, dir string) ([]byte, error)
-	// Getenv returns an environment variable: TF_WORKSPACE and TF_DATA_DIR. Default: os.Getenv.
+	// Getenv returns the value of an environment variable (TF_WORKSPACE or TF_DATA_DIR). The default is os.Getenv.
 	Getenv func(name string) string
-	// Home replaces "~/". Default: the user's home directory.
+	// Home replaces "~" in paths that begin with "~/". The default is the user's home directory.
 	Home string
 }
 
@@ -46,32 +46,31 @@ type Options struct {
 type Loaded struct {
 	Cluster desired.Cluster
 	Secrets Secrets
-	// Warnings are problems that stop nothing.
+	// Warnings are problems that do not stop a run.
 	Warnings []Problem
-	// Notes are about fields that this version does not support. If apply refuses a field, its note has the severity
-	// Error.
+	// Notes list the fields that this version does not support. A note has the severity Error if apply refuses the field.
 	Notes []Problem
-	// ManifestText is the effective manifest: merged with Terraform's output, with defaults and files, without secrets,
-	// as YAML with sorted keys. Loading it returns the same cluster with the same digest.
+	// ManifestText is the effective manifest: merged with the Terraform output, with defaults and the content of files,
+	// without secrets, as YAML with sorted keys. Loading it returns the same cluster with the same digest.
 	ManifestText []byte
-	// StrictHostKeys is the manifest's strictHostKeys.
+	// StrictHostKeys is the field strictHostKeys in the manifest.
 	StrictHostKeys bool
-	// Mirror is the manifest's artifacts.mirror, a base URL without a final slash; "" means none.
+	// Mirror is the field artifacts.mirror in the manifest, a base URL without a trailing slash; "" means none.
 	Mirror string
-	// MachineDeployments are the dynamicWorkers as objects of the cluster, in JSON types.
+	// MachineDeployments are the Kubernetes objects for the dynamicWorkers, as JSON values.
 	MachineDeployments []map[string]any
-	// Controllers means that the Machine controllers run in the cluster.
+	// Controllers reports whether the Machine controllers run in the cluster.
 	Controllers bool
 }
 
-// Load reads, merges and validates a manifest. All problems of the files, including warnings, are one *Problems. Errors
-// of reading a file or running Terraform have this type, too, and errors.Is finds their cause (fs.ErrNotExist,
-// context.Canceled). It is safe for concurrent use.
+// Load reads, merges and validates a manifest. If there are errors, it returns all problems, including warnings, as one
+// *Problems. This includes failures to read a file or to run Terraform; errors.Is finds their cause, such as
+// fs.ErrNotExist or context.Canceled. Load is safe for concurrent use.
 func Load(ctx context.Context, o Options) (Loaded, error) {
 	l := newLoader(o)
 	if l.readManifest() {
 		l.readTerraform(ctx)
-		l.readAuthorities()
+		l.readCABundle()
 		l.readFeatures()
 		l.readCredentials()
 		l.defaultAndCheck()
@@ -82,20 +81,20 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 	return l.finishLoad()
 }
 
-// loader is the state of one Load: values, problems, and the places of values.
+// loader is the state of one call of Load: the values read so far, the problems found, and the positions of values.
 type loader struct {
 	Options
-	dir     string // the manifest's folder, absolute
-	cluster *v1beta2.KubeOneCluster
-	where   positions
-	found   []Problem
-	explain []string // paths with a problem, so that consequences are not reported, too
-	extras  []desired.Extra
-	files   map[string][]byte // the secret ones of extras
-	partial bool              // Terraform's output is missing, so missing fields are not reported
-	// registries holds the credentials of the file by host; nil without a file.
-	registries    map[string]v1beta2.ContainerdRegistryAuthConfig
-	inCredentials positions
+	dir             string // directory of the manifest, absolute
+	cluster         *v1beta2.KubeOneCluster
+	where           positions
+	found           []Problem
+	explained       []string // paths with a reported problem, to suppress follow-up problems
+	extras          []desired.Extra
+	files           map[string][]byte // content of the secret files in extras, by name
+	terraformFailed bool              // the Terraform output is unusable, so missing fields are not reported
+	// registries holds the credentials from the credentials file, by registry host; nil means there is no file.
+	registries           map[string]v1beta2.ContainerdRegistryAuthConfig
+	credentialsPositions positions
 }
 
 func newLoader(o Options) *loader {
@@ -110,17 +109,17 @@ func newLoader(o Options) *loader {
 		l.Getenv = os.Getenv
 	}
 	if l.Home == "" {
-		l.Home, _ = os.UserHomeDir() // without a home, "~/" stays as it is, and the file is not found later
+		l.Home, _ = os.UserHomeDir() // without one, paths that begin with "~/" stay unchanged and cannot be read
 	}
-	l.dir, _ = filepath.Abs(filepath.Dir(l.ManifestPath)) // fails only without a working directory
+	l.dir, _ = filepath.Abs(filepath.Dir(l.ManifestPath)) // fails only if there is no working directory
 	return l
 }
 
-// defaultAndCheck fills in defaults and adds the problems of the cluster.
+// defaultAndCheck fills in defaults and reports the problems that validation finds in the cluster.
 func (l *loader) defaultAndCheck() {
 	l.cluster.Default()
 	for _, f := range l.cluster.Validate() {
-		if l.isExplained(f) || f.Missing && l.partial {
+		if l.isExplained(f) || f.Missing && l.terraformFailed {
 			continue
 		}
 		severity := Error
@@ -134,28 +133,28 @@ func (l *loader) defaultAndCheck() {
 	}
 }
 
-// finishLoad converts the validated cluster for the other stages.
+// finishLoad converts the validated cluster to the types of the other stages.
 func (l *loader) finishLoad() (Loaded, error) {
 	public, err := l.cluster.WithoutSecrets()
 	if err != nil {
 		return Loaded{}, err
 	}
-	text, err := textOf(public)
+	text, err := marshalManifest(public)
 	if err != nil {
 		return Loaded{}, err
 	}
 	cluster, secrets := l.desiredCluster(), l.secretValues()
 	cluster.Extras, secrets.Files = l.extras, l.files
-	if cluster.Digest, err = digestOf(public); err != nil {
+	if cluster.Digest, err = computeDigest(public); err != nil {
 		return Loaded{}, err
 	}
-	machines, err := machineDeployments(l.cluster)
+	machines, err := newMachineDeploymentObjects(l.cluster)
 	if err != nil {
 		return Loaded{}, err
 	}
-	controllers := controllersWanted(l.cluster)
+	controllers := controllersSetting(l.cluster)
 	if controllers != nil && *controllers {
-		if cluster.MachineDeployments, err = wantedMachines(machines); err != nil {
+		if cluster.MachineDeployments, err = newMachineDeployments(machines); err != nil {
 			return Loaded{}, err
 		}
 	}
@@ -164,7 +163,7 @@ func (l *loader) finishLoad() (Loaded, error) {
 		Cluster:            cluster,
 		Secrets:            secrets,
 		Warnings:           l.sortedProblems().List,
-		Notes:              l.addFieldNotes(),
+		Notes:              l.unsupportedFieldNotes(),
 		ManifestText:       text,
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),
@@ -173,13 +172,13 @@ func (l *loader) finishLoad() (Loaded, error) {
 	}, nil
 }
 
-// mergeTerraform merges Terraform's output into the cluster:
+// mergeTerraform merges the Terraform output into the cluster:
 //
-//   - the endpoint and its alternative names replace the manifest's;
-//   - the cluster's name and the cloud provider are taken where the manifest has none;
-//   - the control-plane hosts replace the manifest's, but a host in both keeps the manifest's settings;
-//   - static workers are added, but a host in both is one host, with the manifest's settings;
-//   - worker machines are added; unset cloud settings of one in both are filled in;
+//   - the endpoint and its alternative names replace those in the manifest;
+//   - the cluster name and the cloud provider are used if the manifest does not set them;
+//   - the control-plane hosts replace those in the manifest, but a host in both keeps its settings from the manifest;
+//   - static workers are added, but a host in both appears once, with its settings from the manifest;
+//   - dynamic workers are added; for one in both, unset cloud settings are filled in;
 //   - unset proxy settings are filled in.
 func (l *loader) mergeTerraform(out *terraformOutput) {
 	l.mergeAPI(out)
@@ -191,7 +190,7 @@ func (l *loader) mergeTerraform(out *terraformOutput) {
 	l.mergeProxy(out)
 }
 
-// positionOf returns the position of a value in the output by its path below the outputs.
+// positionOf returns the position of a value in the Terraform output. The path is relative to the outputs.
 func (out *terraformOutput) positionOf(path string) position {
 	if out.above != "" {
 		path = out.above + "." + path
@@ -216,7 +215,8 @@ func (l *loader) mergeAPI(out *terraformOutput) {
 	}
 }
 
-// mergeName refuses the output of another cluster, because its hosts would join this one.
+// mergeName takes the cluster name from the Terraform output if the manifest does not set one. A different name is an
+// error, because hosts of another cluster would join this one.
 func (l *loader) mergeName(out *terraformOutput) {
 	const path = controlPlaneOutput + ".cluster_name"
 	theirs := out.hosts.ControlPlane.ClusterName
@@ -246,7 +246,7 @@ func (l *loader) mergeProvider(out *terraformOutput) {
 			fmt.Sprintf("%q is ignored, because the manifest sets %q", cp.CloudProvider, ours[0]))
 	case !p.Choose(cp.CloudProvider):
 		l.reportAt(out.positionOf(path), Error, "", fmt.Sprintf("%q is not a known cloud provider", cp.CloudProvider))
-		l.explain = append(l.explain, "cloudProvider")
+		l.explained = append(l.explained, "cloudProvider")
 	default:
 		l.where["cloudProvider"] = out.positionOf(path)
 	}
@@ -276,7 +276,8 @@ func (l *loader) mergeProxy(out *terraformOutput) {
 	}
 }
 
-// mergeWorkers adds worker machines sorted by name.
+// mergeWorkers adds the dynamic workers in the Terraform output, sorted by name, and fills in unset cloud settings of
+// those that are also in the manifest.
 func (l *loader) mergeWorkers(out *terraformOutput) {
 	for _, name := range slices.Sorted(maps.Keys(out.workers)) {
 		theirs := out.workers[name]
@@ -302,7 +303,7 @@ func (l *loader) mergeWorkers(out *terraformOutput) {
 	}
 }
 
-// isEmpty reports whether Terraform has no value.
+// isEmpty reports whether a value in the Terraform output is null, or an empty string, list or map.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -323,7 +324,7 @@ func fillString(field *string, value string) {
 	}
 }
 
-// reportAt adds a problem at a place in Terraform's output.
+// reportAt adds a problem at a position in the Terraform output.
 func (l *loader) reportAt(at position, severity Severity, hint, message string) {
 	l.found = append(l.found, Problem{
 		File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Message: message, Hint: hint,

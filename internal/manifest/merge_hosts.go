@@ -16,7 +16,8 @@ const (
 	workersPath      = "staticWorkers.hosts"
 )
 
-// mergeControlPlane replaces the control-plane hosts with those of Terraform, if any.
+// mergeControlPlane replaces the control-plane hosts in the manifest with those in the Terraform output, if it contains
+// any.
 func (l *loader) mergeControlPlane(out *terraformOutput) {
 	cp := out.hosts.ControlPlane
 	theirs := l.groupHosts(out, controlPlaneOutput, cp.hostGroup)
@@ -30,7 +31,7 @@ func (l *loader) mergeControlPlane(out *terraformOutput) {
 			at := where.findPosition(v1beta2.Item("", i))
 			at.Path = v1beta2.Item(controlPlanePath, i)
 			l.reportAt(at, Warning, "remove it from the manifest, or create it with Terraform",
-				nameOf(h)+" is ignored, because it is not a control-plane host in the Terraform output")
+				displayName(h)+" is ignored, because it is not a control-plane host in the Terraform output")
 		}
 	}
 	hosts := make([]v1beta2.HostConfig, len(theirs))
@@ -49,7 +50,7 @@ func (l *loader) mergeControlPlane(out *terraformOutput) {
 	l.mergeLeader(out)
 }
 
-// mergeLeader marks only Terraform's leader as leader.
+// mergeLeader sets isLeader only on the host with leader_ip in the Terraform output, if that is set.
 func (l *loader) mergeLeader(out *terraformOutput) {
 	leader := out.hosts.ControlPlane.LeaderIP
 	if leader == "" {
@@ -70,7 +71,7 @@ func (l *loader) mergeLeader(out *terraformOutput) {
 	}
 }
 
-// mergeStatic adds static workers group by group, sorted by name.
+// mergeStatic adds the static workers in the Terraform output, with the groups sorted by name.
 func (l *loader) mergeStatic(out *terraformOutput) {
 	var theirs []terraformHost
 	for _, name := range slices.Sorted(maps.Keys(out.static)) {
@@ -93,9 +94,9 @@ func (l *loader) mergeStatic(out *terraformOutput) {
 	l.cluster.StaticWorkers.Hosts = hosts
 }
 
-// matchHosts returns, for each host of Terraform, the index of the same host in the manifest, or -1. Hosts are the same
-// if they share a public address, otherwise a private one, otherwise any address, otherwise a hostname. A host with one
-// address may have it as public address in one file and as private address in the other.
+// matchHosts returns, for each host in the Terraform output, the index of the same host in the manifest, or -1. Two
+// hosts are the same if they share a public address, otherwise a private address, otherwise any address, otherwise a
+// hostname. Any address counts, because one file may list as public the address that the other lists as private.
 func matchHosts(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
 	matches, taken := make([]int, len(theirs)), map[int]bool{}
 	for i := range matches {
@@ -133,7 +134,8 @@ func addressesOf(h v1beta2.HostConfig) []string {
 	return append([]string{h.PublicAddress, h.PrivateAddress}, h.IPv6Addresses...)
 }
 
-// isSameAddress compares IP addresses by value and names in their plain form. Empty addresses are never the same.
+// isSameAddress reports whether two addresses are equal. It compares IP addresses by value, and names in their plain
+// form. An empty address equals no other.
 func isSameAddress(a, b string) bool {
 	ip, errA := netip.ParseAddr(a)
 	other, errB := netip.ParseAddr(b)
@@ -143,11 +145,12 @@ func isSameAddress(a, b string) bool {
 	return a != "" && v1beta2.PlainName(a) == v1beta2.PlainName(b)
 }
 
-// keepManifestFields returns Terraform's host with the settings of the manifest: addresses come from Terraform,
-// everything else from the manifest if set there. where holds the manifest's positions below the host at path.
+// keepManifestFields returns the Terraform host with the settings from the manifest. Addresses come from Terraform.
+// Everything else comes from the manifest if it is set there. where holds the positions of the manifest fields,
+// relative to the host at path.
 func keepManifestFields(t terraformHost, ours v1beta2.HostConfig, where positions, path string) terraformHost {
 	theirs := t.host
-	if ours.Bastion != "" { // the rest of Terraform's bastion belongs to that one
+	if ours.Bastion != "" { // the other bastion fields from Terraform are for a different bastion
 		theirs.Bastion, theirs.BastionPort, theirs.BastionUser = "", 0, ""
 		theirs.BastionHostPublicKey, theirs.BastionPrivateKeyFile = "", ""
 	}
@@ -172,7 +175,7 @@ func keepManifestFields(t terraformHost, ours v1beta2.HostConfig, where position
 	return terraformHost{host: ours, where: both}
 }
 
-// fillUnset copies unset fields and keys from src to dst. An empty list counts as set.
+// fillUnset copies fields and map keys that are unset in dst from src. An empty list counts as set.
 func fillUnset(dst, src reflect.Value) {
 	switch dst.Kind() {
 	case reflect.Struct:
@@ -196,8 +199,8 @@ func fillUnset(dst, src reflect.Value) {
 	}
 }
 
-// nameOf returns the name of a host in messages.
-func nameOf(h v1beta2.HostConfig) string {
+// displayName returns the name of a host for messages.
+func displayName(h v1beta2.HostConfig) string {
 	for _, name := range []string{h.Hostname, h.PublicAddress, h.PrivateAddress} {
 		if name != "" {
 			return name

@@ -19,27 +19,28 @@ import (
 	"unicode/utf16"
 )
 
-// maxFileSize limits a manifest or output in bytes. A state of a thousand machines has a few megabytes.
+// maxFileSize is the maximum size of a manifest or Terraform output in bytes. A state with a thousand machines has a
+// few megabytes.
 const maxFileSize = 64 << 20
 
 var errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxFileSize>>20)
 
-// readManifest reads and decodes the manifest. It returns false if further checks are useless.
+// readManifest reads and decodes the manifest. It returns false if no further checks are possible.
 func (l *loader) readManifest() bool {
-	data, err := l.manifestBytes()
+	data, err := l.readManifestFile()
 	if err != nil {
-		l.failFile(l.ManifestPath, "use --manifest to name the manifest", fmt.Errorf("read the manifest: %w", err))
+		l.reportFile(l.ManifestPath, "use --manifest to name the manifest", fmt.Errorf("read the manifest: %w", err))
 		return false
 	}
 	root, ok := l.parseYAML(data)
-	if !ok || !l.rightKind(root) {
+	if !ok || !l.checkTypeMeta(root) {
 		return false
 	}
 	l.decodeManifest(root)
 	return true
 }
 
-// decodeManifest decodes the fields of the cluster.
+// decodeManifest decodes the manifest into the cluster.
 func (l *loader) decodeManifest(root *yaml.Node) {
 	d := &decoder{
 		loader: l, file: l.ManifestPath, where: l.where, what: "field of a manifest", nulls: true,
@@ -48,7 +49,7 @@ func (l *loader) decodeManifest(root *yaml.Node) {
 	d.decodeValue(place{node: root}, root, reflect.ValueOf(l.cluster).Elem())
 }
 
-func (l *loader) manifestBytes() ([]byte, error) {
+func (l *loader) readManifestFile() ([]byte, error) {
 	switch {
 	case l.ManifestReader != nil:
 		return readAll(l.ManifestReader)
@@ -84,11 +85,11 @@ func readAll(r io.Reader) ([]byte, error) {
 	if len(data) > maxFileSize {
 		return nil, errTooLarge
 	}
-	return plainText(data), nil
+	return decodeText(data), nil
 }
 
-// plainText returns the text of a file in UTF-8 without a byte order mark. Some shells write UTF-16 to files.
-func plainText(data []byte) []byte {
+// decodeText returns the text of a file in UTF-8 without a byte order mark. Some shells write UTF-16 to files.
+func decodeText(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
@@ -105,7 +106,8 @@ func plainText(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// parseYAML returns the content of the only document.
+// parseYAML returns the root node of the only document. It reports a problem and returns false if the text is not valid
+// YAML or does not contain exactly one document.
 func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 	var found []*yaml.Node
 	for dec := yaml.NewDecoder(bytes.NewReader(data)); ; {
@@ -115,7 +117,7 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 			break
 		}
 		if err != nil {
-			l.failYAML(err)
+			l.reportYAML(err)
 			return nil, false
 		}
 		if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 && doc.Content[0].ShortTag() != "!!null" {
@@ -146,8 +148,8 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 
 var yamlLine = pattern.Lazy(`^yaml: line (\d+): `)
 
-// failYAML reports an error of the YAML parser, which has the line only in its text.
-func (l *loader) failYAML(err error) {
+// reportYAML reports an error of the YAML parser. The line number is only in the text of the error.
+func (l *loader) reportYAML(err error) {
 	p := Problem{
 		File:     l.ManifestPath,
 		Message:  "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: "),
@@ -165,8 +167,9 @@ func (l *loader) failYAML(err error) {
 	l.found = append(l.found, p)
 }
 
-// rightKind checks apiVersion and kind first: problems in the fields of another kind are useless.
-func (l *loader) rightKind(root *yaml.Node) bool {
+// checkTypeMeta checks apiVersion and kind. It runs before decoding, because the fields of another kind would only
+// produce misleading problems.
+func (l *loader) checkTypeMeta(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		l.found = append(l.found, Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Severity: Error,
 			Message: "expected fields, got " + describeNode(root, false),
@@ -177,7 +180,7 @@ func (l *loader) rightKind(root *yaml.Node) bool {
 	return l.checkConstant(root, "kind", v1beta2.Kind) && version
 }
 
-// checkConstant checks a field with only one possible value.
+// checkConstant reports a problem and returns false unless the field has the only supported value.
 func (l *loader) checkConstant(root *yaml.Node, name, want string) bool {
 	p := Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Path: name, Severity: Error,
 		Message: "is required", Hint: "write " + name + ": " + want}
@@ -198,8 +201,9 @@ func (l *loader) checkConstant(root *yaml.Node, name, want string) bool {
 	return false
 }
 
-// readAuthorities reads certificateAuthority.file into the bundle, so that nothing later depends on the file.
-func (l *loader) readAuthorities() {
+// readCABundle copies the content of certificateAuthority.file into certificateAuthority.bundle, so that later stages
+// do not need the file.
+func (l *loader) readCABundle() {
 	ca := &l.cluster.CertificateAuthority
 	if ca.File == "" {
 		return
@@ -220,8 +224,8 @@ func (l *loader) readAuthorities() {
 	}
 }
 
-// absolutePath resolves a path of the manifest: "~/" is the home directory, and other paths are relative to the
-// manifest's directory. "" stays "".
+// absolutePath returns the absolute form of a path in the manifest: "~/" is the home directory, and other relative
+// paths are relative to the directory of the manifest. It returns "" for "".
 func (l *loader) absolutePath(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && l.Home != "" {
 		return filepath.Join(l.Home, rest)
@@ -239,11 +243,11 @@ type Severity string
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
-	// Note is about a valid field that this version does not support.
+	// Note marks a valid field that this version does not support.
 	Note Severity = "note"
 )
 
-// Problem is one mistake and its place.
+// Problem is one problem in an input file, and its position.
 type Problem struct {
 	File     string   `json:"file"`             // as the operator named it
 	Line     int      `json:"line,omitempty"`   // from 1; 0 means the whole file
@@ -276,7 +280,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is the error of an unusable manifest: all problems, including warnings, by file and line.
+// Problems is the error for an unusable manifest. It lists all problems, including warnings, by file and line.
 type Problems struct {
 	List []Problem
 }
@@ -290,7 +294,7 @@ func (p *Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the causes: errors of the file system, of Terraform, of the context.
+// Unwrap returns the underlying errors, such as those from the file system, Terraform or the context.
 func (p *Problems) Unwrap() []error {
 	var causes []error
 	for _, problem := range p.List {
@@ -301,7 +305,8 @@ func (p *Problems) Unwrap() []error {
 	return causes
 }
 
-// reportPath adds a problem at a path of the cluster.
+// reportPath adds a problem at a path in the manifest. If the value comes from another file, the problem has the
+// position and path in that file.
 func (l *loader) reportPath(path string, severity Severity, hint, message string) {
 	at := l.where.findPosition(path)
 	if at.File == "" {
@@ -316,20 +321,21 @@ func (l *loader) reportPath(path string, severity Severity, hint, message string
 	})
 }
 
-// failFile adds a problem about a whole file.
-func (l *loader) failFile(file, hint string, cause error) {
+// reportFile adds an error about a whole file.
+func (l *loader) reportFile(file, hint string, cause error) {
 	l.found = append(l.found, Problem{File: file, Message: cause.Error(), Hint: hint, Severity: Error, cause: cause})
 }
 
 func (l *loader) hasErrors() bool { return HasErrors(l.found) }
 
-// HasErrors reports whether one of the problems stops the run.
+// HasErrors reports whether at least one problem has the severity Error.
 func HasErrors(list []Problem) bool {
 	return slices.ContainsFunc(list, func(p Problem) bool { return p.Severity == Error })
 }
 
-// addFieldNotes returns notes about unsupported fields. Fields that apply refuses are errors.
-func (l *loader) addFieldNotes() []Problem {
+// unsupportedFieldNotes returns a note for each unsupported field that is set. The severity is Error for security
+// settings, which apply refuses.
+func (l *loader) unsupportedFieldNotes() []Problem {
 	before := len(l.found)
 	security := l.cluster.SecurityNotCarriedOut()
 	for _, path := range l.cluster.NotCarriedOut() {
@@ -346,10 +352,10 @@ func (l *loader) addFieldNotes() []Problem {
 	return notes
 }
 
-// sortedProblems returns all problems by line, those of the manifest first.
+// sortedProblems returns all problems by file and line, those in the manifest first.
 func (l *loader) sortedProblems() *Problems {
 	l.sortProblems(l.found)
-	// A mistake in a group of Terraform appears on each of its hosts.
+	// A problem in a Terraform host group is found once for each of its hosts.
 	l.found = slices.CompactFunc(l.found, func(a, b Problem) bool { return a.String() == b.String() })
 	return &Problems{List: l.found}
 }
@@ -373,10 +379,10 @@ func (l *loader) fileRank(file string) int {
 	return 1
 }
 
-// isExplained reports whether a problem follows from a known one: at or above its path or, if something is missing,
-// below it.
+// isExplained reports whether a reported problem is the cause of a finding: one at or above the path of the finding or,
+// for a missing field, also below it.
 func (l *loader) isExplained(f v1beta2.Finding) bool {
-	return slices.ContainsFunc(l.explain, func(known string) bool {
-		return isRelatedPath(f.Path, known) || f.Missing && isRelatedPath(known, f.Path)
+	return slices.ContainsFunc(l.explained, func(known string) bool {
+		return isAtOrBelow(f.Path, known) || f.Missing && isAtOrBelow(known, f.Path)
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"unicode"
 )
 
-// The known outputs; all others are ignored.
+// The known Terraform outputs. All others are ignored.
 const (
 	outputAPI     = "kubeone_api"
 	outputHosts   = "kubeone_hosts"
@@ -28,8 +28,8 @@ const (
 	outputProxy   = "proxy"
 )
 
-// terraformOutput holds the values of the outputs. Their wrapping ({sensitive, type, value}) is Terraform's format and
-// not checked; within values, every key must be known.
+// terraformOutput holds the values of the known outputs. The wrapper of each value ({sensitive, type, value}) is
+// defined by Terraform and not checked. Within a value, every key must be known.
 type terraformOutput struct {
 	api     terraformAPI
 	hosts   terraformHosts
@@ -62,32 +62,33 @@ type terraformControlPlane struct {
 	hostGroup      `json:",inline"`
 }
 
-// readTerraform reads Terraform's output, if any, and merges it into the cluster.
+// readTerraform reads the Terraform output, if there is any, and merges it into the cluster.
 func (l *loader) readTerraform(ctx context.Context) {
 	if l.TerraformPath == "" {
 		return
 	}
-	data, name, err := l.terraformBytes(ctx)
+	data, name, err := l.readTerraformJSON(ctx)
 	if err != nil {
-		l.partial = true
+		l.terraformFailed = true
 		hint := "-t takes a file, a directory or -"
 		if errors.Is(err, ErrNoTerraform) {
 			hint = "where it is installed, run terraform output -json > tf.json, and use -t tf.json; or pipe it to -t -"
 		}
-		l.failFile(name, hint, fmt.Errorf("read the Terraform output: %w", err))
+		l.reportFile(name, hint, fmt.Errorf("read the Terraform output: %w", err))
 		return
 	}
 	before := len(l.found)
 	out := l.parseTerraform(data, name)
-	if l.partial = slices.ContainsFunc(l.found[before:], func(p Problem) bool {
+	if l.terraformFailed = slices.ContainsFunc(l.found[before:], func(p Problem) bool {
 		return p.Severity == Error
-	}); !l.partial {
+	}); !l.terraformFailed {
 		l.mergeTerraform(out)
 	}
 }
 
-// quotedStart returns the first line of a text that is not JSON at all, such as a warning.
-func quotedStart(data []byte) string {
+// quoteFirstLine returns an addition to an error: the first line of a text that is not JSON at all, such as a warning.
+// It returns "" if the text is empty or may be JSON.
+func quoteFirstLine(data []byte) string {
 	text := strings.TrimSpace(string(data))
 	if text == "" || strings.ContainsRune("{[", rune(text[0])) {
 		return ""
@@ -102,7 +103,7 @@ func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 	if bad != nil {
 		l.found = append(l.found,
 			Problem{File: name, Line: bad.line, Column: bad.column, Severity: Error, cause: bad.err,
-				Message: "not valid JSON: " + bad.err.Error() + quotedStart(data),
+				Message: "not valid JSON: " + bad.err.Error() + quoteFirstLine(data),
 				Hint:    "create the file with: terraform output -json"})
 		return out
 	}
@@ -126,7 +127,7 @@ func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 	return out
 }
 
-// decodeOutput decodes one output's value.
+// decodeOutput decodes the value of one output.
 func (l *loader) decodeOutput(out *terraformOutput, key string, n *yaml.Node, target any) {
 	at := place{path: v1beta2.Child(out.above, key), node: n}
 	d := &decoder{
@@ -140,7 +141,8 @@ func (l *loader) decodeOutput(out *terraformOutput, key string, n *yaml.Node, ta
 	d.decodeValue(place{path: at.path + ".value", node: value}, value, reflect.ValueOf(target).Elem())
 }
 
-// reportForeignOutput reports an output without any known key, and keys similar to known ones.
+// reportForeignOutput reports output keys that are similar to known ones. If no known key was found, it reports an
+// error.
 func (l *loader) reportForeignOutput(out *terraformOutput, root *yaml.Node, known []string, found int) {
 	p := Problem{File: out.file, Line: root.Line, Column: root.Column, Severity: Warning}
 	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
@@ -180,20 +182,21 @@ func lookupKey(n *yaml.Node, key string) *yaml.Node {
 }
 
 const (
-	// terraformTimeout limits "terraform output", which may read a remote state.
+	// terraformTimeout is the timeout for "terraform output", which may read a remote state.
 	terraformTimeout = time.Minute
-	// maxComplaint limits the kept part of standard error in bytes.
-	maxComplaint = 4 << 10
-	// lockFile lists the providers of a configuration and their registries.
+	// maxErrorOutput is the maximum length of the standard error that is kept, in bytes.
+	maxErrorOutput = 4 << 10
+	// lockFile is the file in which Terraform records the providers of a configuration and their registries.
 	lockFile = ".terraform.lock.hcl"
 )
 
 // ErrNoTerraform means that neither terraform nor tofu is in the PATH.
 var ErrNoTerraform = errors.New("neither terraform nor tofu is in the PATH")
 
-// terraformBytes returns the JSON of Terraform's output and the name of its source. In a directory, Terraform is run,
-// because it knows its workspace and backend. The state file is read only without Terraform.
-func (l *loader) terraformBytes(ctx context.Context) (data []byte, name string, err error) {
+// readTerraformJSON returns the Terraform output as JSON, and a name of its source for messages. In a directory, it
+// runs Terraform, which knows the workspace and the backend. It reads the state file only if Terraform is not
+// installed.
+func (l *loader) readTerraformJSON(ctx context.Context) (data []byte, name string, err error) {
 	if l.TerraformPath == "-" {
 		data, err = l.readStdin()
 		return data, "standard input", err
@@ -208,7 +211,7 @@ func (l *loader) terraformBytes(ctx context.Context) (data []byte, name string, 
 	}
 	data, err = l.RunTerraform(ctx, l.TerraformPath)
 	if errors.Is(err, ErrNoTerraform) {
-		if data, err = l.stateFile(); err != nil {
+		if data, err = l.readStateFile(); err != nil {
 			return nil, l.TerraformPath, err
 		}
 		return data, filepath.Join(l.TerraformPath, stateName), nil
@@ -216,9 +219,9 @@ func (l *loader) terraformBytes(ctx context.Context) (data []byte, name string, 
 	return data, "terraform output in " + l.TerraformPath, err
 }
 
-// RunTerraform runs "terraform output -json" in dir and returns its output. It runs tofu if dir has the lock file of
-// OpenTofu, or if there is no terraform. The timeout is one minute. Errors contain the program's messages; without
-// either program, the error is ErrNoTerraform.
+// RunTerraform runs "terraform output -json" in dir and returns the output. It runs tofu instead if the lock file is
+// from OpenTofu, or if terraform is not installed. The timeout is one minute. Errors include the standard error of the
+// program. If neither program is installed, the error is ErrNoTerraform.
 func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 	program, err := terraformProgram(dir)
 	if err != nil {
@@ -229,23 +232,23 @@ func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, "output", "-json") //nolint:gosec // terraform or tofu
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second // for children that keep its output open
-	out, complaint := &bounded{most: maxFileSize}, &bounded{most: maxComplaint, cut: true}
+	out, complaint := &limitedBuffer{max: maxFileSize}, &limitedBuffer{max: maxErrorOutput, truncate: true}
 	cmd.Stdout, cmd.Stderr = out, complaint
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case out.full:
+	case out.exceeded:
 		err = errTooLarge
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s output -json: %w%s", filepath.Base(program), err, complaint.boundedText())
+		return nil, fmt.Errorf("%s output -json: %w%s", filepath.Base(program), err, complaint.errorSuffix())
 	}
 	return out.text.Bytes(), nil
 }
 
-// terraformProgram returns the program that created the state in the directory, or the other one, which refuses with a
-// clear message.
+// terraformProgram returns the path of the program that created the state in the directory. If that program is not
+// installed, it returns the other one, which refuses the state with a clear message.
 func terraformProgram(dir string) (string, error) {
 	names := []string{"terraform", "tofu"}
 	lock, err := readFile(filepath.Join(dir, lockFile))
@@ -260,35 +263,37 @@ func terraformProgram(dir string) (string, error) {
 	return "", ErrNoTerraform
 }
 
-// isOpenTofu reports whether a lock file has a provider of OpenTofu's registry, which Terraform never asks.
+// isOpenTofu reports whether a lock file contains a provider from the OpenTofu registry, which Terraform never uses.
 func isOpenTofu(lock []byte) bool {
 	return bytes.Contains(lock, []byte(`provider "registry.opentofu.org/`))
 }
 
-// bounded keeps so many bytes of what is written to it. More than that is an error, or if cut is set, left out.
-type bounded struct {
-	text bytes.Buffer
-	most int
-	cut  bool
-	full bool
+// limitedBuffer keeps the first max bytes written to it. If truncate is set, it discards the rest; otherwise, more
+// bytes are an error.
+type limitedBuffer struct {
+	text     bytes.Buffer
+	max      int
+	truncate bool
+	exceeded bool
 }
 
-// Write takes what there is room for.
-func (b *bounded) Write(p []byte) (int, error) {
-	room := b.most - b.text.Len()
+// Write implements io.Writer.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	room := b.max - b.text.Len()
 	if len(p) <= room {
 		return b.text.Write(p)
 	}
-	b.full = true
+	b.exceeded = true
 	b.text.Write(p[:room])
-	if b.cut {
+	if b.truncate {
 		return len(p), nil
 	}
 	return room, io.ErrShortWrite
 }
 
-// boundedText is the text for the end of an error: on one line, without control characters and the frame around it.
-func (b *bounded) boundedText() string {
+// errorSuffix returns the text as the end of an error message: on one line, without control characters and without the
+// frame that Terraform draws.
+func (b *limitedBuffer) errorSuffix() string {
 	words := strings.FieldsFunc(b.text.String(), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("╷│╵", r)
 	})

@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// controlPlaneOutput is the path of the control plane in Terraform's output.
+// controlPlaneOutput is the path of the control plane in the Terraform output.
 const controlPlaneOutput = outputHosts + ".value.control_plane"
 
-// hostGroup is a group of similar hosts: lists of what differs, and one value of everything else.
+// hostGroup is a group of similar hosts. Fields that differ are lists with one item for each host; all other fields
+// apply to every host.
 type hostGroup struct {
 	PublicAddress  []string   `json:"public_address"`
 	PrivateAddress []string   `json:"private_address"`
@@ -38,8 +39,8 @@ type hostGroup struct {
 	Annotations           map[string]string `json:"annotations"`
 }
 
-// terraformKubelet holds kubelet settings. The first three are comma-separated lists, because keys such as
-// memory.available are not possible in all Terraform maps.
+// terraformKubelet holds kubelet settings. The first three are comma-separated lists, because some Terraform maps do
+// not allow keys such as memory.available.
 type terraformKubelet struct {
 	SystemReserved              string `json:"system_reserved"` // "cpu=200m,memory=200Mi"
 	KubeReserved                string `json:"kube_reserved"`
@@ -52,14 +53,14 @@ type terraformKubelet struct {
 	ImageMaximumGCAge           string `json:"image_maximum_gc_age"`
 }
 
-// terraformHost is one host of a group, with the places of its fields by their path below the host.
+// terraformHost is one host in a group. The positions of its fields are keyed by their path relative to the host.
 type terraformHost struct {
 	host  v1beta2.HostConfig
 	where positions
 }
 
-// groupHosts returns the hosts of a group: one for each public address, otherwise for each private one. The other lists
-// must be empty or have the same length.
+// groupHosts returns the hosts in a group: one for each public address or, if there are none, for each private address.
+// Every other list must be empty or have the same length.
 func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []terraformHost {
 	addresses := "public_address"
 	n := len(g.PublicAddress)
@@ -76,10 +77,10 @@ func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []te
 				fmt.Sprintf("has %d items, but %s has %d", have, addresses, n))
 		}
 	}
-	kubelet := l.kubeletOf(out, path+".kubelet", g.Kubelet)
+	kubelet := l.newKubelet(out, path+".kubelet", g.Kubelet)
 	hosts := make([]terraformHost, n)
 	for i := range hosts {
-		h := g.commonFields(kubelet)
+		h := g.newHost(kubelet)
 		h.PublicAddress, h.PrivateAddress = elementAt(g.PublicAddress, i), elementAt(g.PrivateAddress, i)
 		h.Hostname, h.SSHHostPublicKey = elementAt(g.Hostnames, i), elementAt(g.SSHHostsKeys, i)
 		h.IPv6Addresses = elementAt(g.IPv6Addresses, i)
@@ -88,8 +89,8 @@ func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []te
 	return hosts
 }
 
-// commonFields returns a host with the fields common to all hosts of the group.
-func (g hostGroup) commonFields(kubelet v1beta2.KubeletConfig) v1beta2.HostConfig {
+// newHost returns a host with the fields that all hosts in the group share.
+func (g hostGroup) newHost(kubelet v1beta2.KubeletConfig) v1beta2.HostConfig {
 	return v1beta2.HostConfig{
 		OperatingSystem: g.OperatingSystem,
 		Kubelet:         kubelet,
@@ -118,7 +119,7 @@ func elementAt[T any](list []T, i int) T {
 	return none
 }
 
-func (l *loader) kubeletOf(out *terraformOutput, path string, k terraformKubelet) v1beta2.KubeletConfig {
+func (l *loader) newKubelet(out *terraformOutput, path string, k terraformKubelet) v1beta2.KubeletConfig {
 	return v1beta2.KubeletConfig{
 		SystemReserved:              l.parseAmounts(out, path+".system_reserved", k.SystemReserved, "="),
 		KubeReserved:                l.parseAmounts(out, path+".kube_reserved", k.KubeReserved, "="),
@@ -132,7 +133,7 @@ func (l *loader) kubeletOf(out *terraformOutput, path string, k terraformKubelet
 	}
 }
 
-// parseAmounts parses "cpu=200m,memory=200Mi".
+// parseAmounts parses a list such as "cpu=200m,memory=200Mi".
 func (l *loader) parseAmounts(out *terraformOutput, path, text, separator string) map[string]string {
 	var amounts map[string]string
 	for entry := range strings.SplitSeq(text, ",") {
@@ -153,7 +154,7 @@ func (l *loader) parseAmounts(out *terraformOutput, path, text, separator string
 	return amounts
 }
 
-// hostPositions returns the places of a host's fields by their names in the manifest.
+// hostPositions returns the positions of the fields of a host, by their names in the manifest.
 func (out *terraformOutput) hostPositions(group, addresses string, i int) positions {
 	where := positions{"": out.positionOf(v1beta2.Item(group+"."+addresses, i))}
 	for ours, theirs := range map[string]string{
@@ -178,7 +179,7 @@ func (out *terraformOutput) hostPositions(group, addresses string, i int) positi
 	return where
 }
 
-// copyPosition adds the position of a value in the output, if there is one.
+// copyPosition copies the position of a value in the output, if the value is set.
 func (out *terraformOutput) copyPosition(where positions, ours, theirs string) {
 	at := out.positionOf(theirs)
 	if _, written := out.where[at.Path]; written {
@@ -186,35 +187,35 @@ func (out *terraformOutput) copyPosition(where positions, ours, theirs string) {
 	}
 }
 
-// stateName is the file of the local backend with the state of the default workspace. In the data directory, it has
-// Terraform's settings of another backend.
+// stateName is the file in which the local backend keeps the state of the default workspace. A file with this name in
+// the data directory contains the settings of another backend.
 const stateName = "terraform.tfstate"
 
-// stateFile reads terraform.tfstate without Terraform, if that is certainly the state in use. The file remains when
-// another workspace is selected, or when the state moves to another backend.
-func (l *loader) stateFile() ([]byte, error) {
+// readStateFile reads terraform.tfstate without Terraform, but only if no other state can be in use. An old file
+// remains there when the operator selects another workspace or moves the state to another backend.
+func (l *loader) readStateFile() ([]byte, error) {
 	data, err := readFile(filepath.Join(l.TerraformPath, stateName))
-	why := error(nil)
+	unusable := error(nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		why = errors.New("there is no " + stateName)
+		unusable = errors.New("there is no " + stateName)
 	case err != nil:
 		return nil, err
 	default:
-		why = l.warnOfOtherState()
+		unusable = l.checkStateInUse()
 	}
-	if why == nil && len(bytes.TrimSpace(data)) == 0 {
-		why = errors.New(stateName + " is empty, probably because the state was moved to another backend")
+	if unusable == nil && len(bytes.TrimSpace(data)) == 0 {
+		unusable = errors.New(stateName + " is empty, probably because the state was moved to another backend")
 	}
-	if why != nil {
-		return nil, fmt.Errorf("%w, and %w", ErrNoTerraform, why)
+	if unusable != nil {
+		return nil, fmt.Errorf("%w, and %w", ErrNoTerraform, unusable)
 	}
 	return data, nil
 }
 
-// warnOfOtherState returns why the state in use may not be terraform.tfstate, or nil.
-func (l *loader) warnOfOtherState() error {
-	const usual = "default"
+// checkStateInUse returns an error if a state other than terraform.tfstate may be in use.
+func (l *loader) checkStateInUse() error {
+	const defaultWorkspace = "default"
 	dir := l.Getenv("TF_DATA_DIR")
 	if dir == "" {
 		dir = ".terraform"
@@ -222,7 +223,7 @@ func (l *loader) warnOfOtherState() error {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(l.TerraformPath, dir)
 	}
-	if name := l.Getenv("TF_WORKSPACE"); name != "" && name != usual {
+	if name := l.Getenv("TF_WORKSPACE"); name != "" && name != defaultWorkspace {
 		return fmt.Errorf("TF_WORKSPACE selects the workspace %q, whose state is not in %s", name, stateName)
 	}
 	text, err := readFile(filepath.Join(dir, "environment"))
@@ -230,22 +231,22 @@ func (l *loader) warnOfOtherState() error {
 		return err
 	}
 	selected := strings.TrimSpace(string(text))
-	if selected != "" && selected != usual && l.Getenv("TF_WORKSPACE") == "" {
+	if selected != "" && selected != defaultWorkspace && l.Getenv("TF_WORKSPACE") == "" {
 		return fmt.Errorf("the selected workspace is %q, whose state is not in %s", selected, stateName)
 	}
-	note, err := readFile(filepath.Join(dir, stateName))
+	settings, err := readFile(filepath.Join(dir, stateName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return otherBackend(note)
+	return checkBackend(settings)
 }
 
-// otherBackend returns an error if Terraform's backend settings name another place for the state.
-func otherBackend(note []byte) error {
-	var noted struct {
+// checkBackend returns an error if the backend settings name a location other than terraform.tfstate for the state.
+func checkBackend(settings []byte) error {
+	var parsed struct {
 		Backend *struct {
 			Type   string `json:"type"`
 			Config struct {
@@ -253,10 +254,10 @@ func otherBackend(note []byte) error {
 			} `json:"config"`
 		} `json:"backend"`
 	}
-	if err := json.Unmarshal(note, &noted); err != nil {
+	if err := json.Unmarshal(settings, &parsed); err != nil {
 		return fmt.Errorf("cannot read the Terraform backend settings: %w", err)
 	}
-	switch b := noted.Backend; {
+	switch b := parsed.Backend; {
 	case b == nil:
 		return nil
 	case b.Type != "local":

@@ -404,7 +404,7 @@ func tarOf(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	for _, err := range []error{
-		writeEntry(&b, name, []byte(content)), writeEntry(&b, trailerName, []byte(lastEntry([]byte(content)))),
+		writeEntry(&b, name, []byte(content)), writeEntry(&b, trailerName, []byte(trailerText([]byte(content)))),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -461,7 +461,7 @@ func TestStalledDownloadEnds(t *testing.T) {
 	defer func() { _ = writer.Close() }()
 	stopped := make(chan error, 1)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	body := &watched{ReadCloser: reader, ctx: ctx, cancel: cancel, after: time.Millisecond}
+	body := &stallBody{ReadCloser: reader, ctx: ctx, cancel: cancel, after: time.Millisecond}
 	body.timer = time.AfterFunc(body.after, func() {
 		cancel(&stallError{body.after})
 		_ = reader.CloseWithError(context.Canceled) // as the transport does when its request's context ends
@@ -496,7 +496,7 @@ func FuzzOpen(f *testing.F) {
 	for _, e := range []struct {
 		name    string
 		content []byte
-	}{{indexName, text}, {index.Entries[0].Name(), content}, {trailerName, []byte(lastEntry(text))}} {
+	}{{indexName, text}, {index.Entries[0].Name(), content}, {trailerName, []byte(trailerText(text))}} {
 		if err := writeEntry(&b, e.name, e.content); err != nil {
 			f.Fatal(err)
 		}

@@ -21,29 +21,30 @@ import (
 	"time"
 )
 
-// How long digests stay valid; see Source.CacheDir.
+// How long cached digests are valid; see Source.CacheDir.
 const (
 	mirrorLifetime = time.Hour
 	absentLifetime = 24 * time.Hour
 )
 
-// The ways to fetch files and images. An answer that was fetched in one way never serves another.
+// The ways to fetch files and images. They are part of cache keys, so an answer is reused only if it would be fetched
+// the same way.
 const (
-	wayOfficial  = "official"
-	wayElsewhere = "elsewhere"
-	wayInsecure  = "insecure"
+	fetchOfficial  = "official"
+	fetchElsewhere = "elsewhere"
+	fetchInsecure  = "insecure"
 )
 
 // record is a cached answer for one file or image.
 type record struct {
-	Key    string `json:"key"`              // way and location
-	Digest string `json:"digest,omitempty"` // hex of a file, "sha256:…" of an image
+	Key    string `json:"key"`              // how it was fetched, and the location
+	Digest string `json:"digest,omitempty"` // hex for a file, "sha256:…" for an image
 	Size   int64  `json:"size,omitempty"`
-	Absent bool   `json:"absent,omitempty"` // the source has no such file
+	Absent bool   `json:"absent,omitempty"` // the file does not exist at the source
 }
 
-// cache is a directory of records, each under the hash of its key. Records that cannot be read or written count as
-// missing. Several processes may share a directory.
+// cache is a directory of records, with file names derived from their keys. A record that cannot be read counts as
+// missing, and a failure to write is ignored. Several processes can share a directory.
 type cache struct {
 	dir string
 }
@@ -53,7 +54,7 @@ func (c cache) recordPath(key string) string {
 	return filepath.Join(c.dir, hex.EncodeToString(sum[:])+".json")
 }
 
-// getRecord returns the record for key if it is younger than lifetime; 0 means at any age.
+// getRecord returns the record for key unless it is older than lifetime; a lifetime of 0 accepts any age.
 func (c cache) getRecord(key string, lifetime time.Duration) (record, bool) {
 	if c.dir == "" {
 		return record{}, false
@@ -74,13 +75,13 @@ func (c cache) getRecord(key string, lifetime time.Duration) (record, bool) {
 	return r, true
 }
 
-// putRecord stores a record atomically.
+// putRecord writes a record atomically.
 func (c cache) putRecord(r record) {
 	if c.dir == "" {
 		return
 	}
 	text, err := json.Marshal(r)
-	if err != nil || os.MkdirAll(c.dir, 0o755) != nil { //nolint:gosec // what is published anyway
+	if err != nil || os.MkdirAll(c.dir, 0o755) != nil { //nolint:gosec // published digests are not secret
 		return
 	}
 	temp, err := os.CreateTemp(c.dir, ".record-*")
@@ -93,31 +94,32 @@ func (c cache) putRecord(r record) {
 	}
 }
 
-// shelf is the library ordered for one request: the bundles of the desired architecture, those of the desired
-// Kubernetes version first, otherwise in the order in which they were opened.
-type shelf struct {
-	home  []desired.Artifacts // of the desired Kubernetes version
-	other []desired.Artifacts
+// searchOrder holds the bundles for the desired architecture in the order in which to search them: first those for the
+// desired Kubernetes version, then all others, each in the order in which they were opened.
+type searchOrder struct {
+	matching []desired.Artifacts // for the desired Kubernetes version
+	others   []desired.Artifacts
 }
 
-func (l *Library) shelfFor(want Want) shelf {
-	var s shelf
+func (l *Library) searchOrderFor(want Want) searchOrder {
+	var s searchOrder
 	for _, b := range l.bundles {
 		switch {
 		case b.index.Arch != want.Arch:
 		case b.index.KubernetesVersion == want.KubernetesVersion:
-			s.home = append(s.home, b.index.Artifacts)
+			s.matching = append(s.matching, b.index.Artifacts)
 		default:
-			s.other = append(s.other, b.index.Artifacts)
+			s.others = append(s.others, b.index.Artifacts)
 		}
 	}
 	return s
 }
 
-// findPart returns the part with exactly the desired version. If any version will do, it returns the one from a bundle
-// of the desired Kubernetes version.
-func findPart[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T) bool, exact bool) (T, bool) {
-	in := func(bundles []desired.Artifacts, fits func(T) bool) (T, bool) {
+// findPart returns the part with the desired version from any bundle. Unless exact is set, a part with another version
+// from a bundle for the desired Kubernetes version takes precedence over bundles for other versions.
+func findPart[T any](s searchOrder, parts func(desired.Artifacts) []T, hasVersion, hasName func(T) bool,
+	exact bool) (T, bool) {
+	findIn := func(bundles []desired.Artifacts, fits func(T) bool) (T, bool) {
 		for _, a := range bundles {
 			if i := slices.IndexFunc(parts(a), fits); i >= 0 {
 				return parts(a)[i], true
@@ -126,33 +128,33 @@ func findPart[T any](s shelf, parts func(desired.Artifacts) []T, same, named fun
 		var none T
 		return none, false
 	}
-	if part, ok := in(s.home, same); ok {
+	if part, ok := findIn(s.matching, hasVersion); ok {
 		return part, true
 	}
 	if !exact {
-		if part, ok := in(s.home, named); ok {
+		if part, ok := findIn(s.matching, hasName); ok {
 			return part, true
 		}
 	}
-	return in(s.other, same)
+	return findIn(s.others, hasVersion)
 }
 
-func (s shelf) binaryFor(f file) (desired.Binary, bool) {
-	named := func(b desired.Binary) bool { return b.Name == f.name }
-	same := func(b desired.Binary) bool { return named(b) && b.Version == f.version }
-	return findPart(s, func(a desired.Artifacts) []desired.Binary { return a.Binaries }, same, named, f.exact)
+func (s searchOrder) binaryFor(f file) (desired.Binary, bool) {
+	hasName := func(b desired.Binary) bool { return b.Name == f.name }
+	hasVersion := func(b desired.Binary) bool { return hasName(b) && b.Version == f.version }
+	return findPart(s, func(a desired.Artifacts) []desired.Binary { return a.Binaries }, hasVersion, hasName, f.exact)
 }
 
-func (s shelf) imageFor(i image) (desired.Image, bool) {
-	same := func(have desired.Image) bool { return have.Name == i.officialName() }
-	named := func(have desired.Image) bool { return strings.HasPrefix(have.Name, i.registry+"/"+i.repository+":") }
-	return findPart(s, func(a desired.Artifacts) []desired.Image { return a.Images }, same, named, i.exact)
+func (s searchOrder) imageFor(i image) (desired.Image, bool) {
+	hasVersion := func(have desired.Image) bool { return have.Name == i.officialName() }
+	hasName := func(have desired.Image) bool { return strings.HasPrefix(have.Name, i.registry+"/"+i.repository+":") }
+	return findPart(s, func(a desired.Artifacts) []desired.Image { return a.Images }, hasVersion, hasName, i.exact)
 }
 
-// attempts is how often an operation is tried that fails transiently.
-const attempts = 3
+// maxAttempts is the maximum number of attempts for an operation that fails transiently.
+const maxAttempts = 3
 
-// statusError is an HTTP answer other than 200.
+// statusError is an HTTP status other than 200.
 type statusError struct {
 	URL  string
 	Code int
@@ -162,10 +164,10 @@ func (e *statusError) Error() string {
 	if e.Code == http.StatusNotFound {
 		return fmt.Sprintf("%s does not exist (HTTP 404)", e.URL)
 	}
-	return fmt.Sprintf("%s answers HTTP %d %s", e.URL, e.Code, http.StatusText(e.Code))
+	return fmt.Sprintf("%s returned HTTP %d %s", e.URL, e.Code, http.StatusText(e.Code))
 }
 
-// isTransient reports whether the same request may soon succeed.
+// isTransient reports whether the same request may succeed if it is soon repeated.
 func isTransient(err error) bool {
 	var status *statusError
 	var registry *transport.Error
@@ -182,7 +184,7 @@ func isTransient(err error) bool {
 	case errors.As(err, &dns):
 		return dns.IsTemporary && !dns.IsNotFound
 	case errors.As(err, &op) && op.Op == "dial":
-		return false // the kernel has already tried several times
+		return false // the kernel already retried
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, io.EOF):
 		return true
@@ -190,9 +192,9 @@ func isTransient(err error) bool {
 	return errors.As(err, &network) && network.Timeout()
 }
 
-// tryAgain retries transient failures, up to three attempts; the pause grows fourfold with each failure.
-func tryAgain(ctx context.Context, pause time.Duration, try func() error) error {
-	passing := func(err error) bool { return ctx.Err() == nil && isTransient(err) }
-	policy := retry.Policy{Transient: passing, Attempts: attempts, First: pause, Factor: 4}
+// retryTransient retries transient failures, with up to three attempts. The pause quadruples after each failure.
+func retryTransient(ctx context.Context, pause time.Duration, try func() error) error {
+	transient := func(err error) bool { return ctx.Err() == nil && isTransient(err) }
+	policy := retry.Policy{Transient: transient, Attempts: maxAttempts, First: pause, Factor: 4}
 	return policy.Do(ctx, func(context.Context) error { return try() })
 }

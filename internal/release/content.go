@@ -15,17 +15,17 @@ import (
 	"strings"
 )
 
-// content is a future entry of a bundle, and how to fetch it.
+// content describes an entry to write to a bundle, and opens its data.
 type content struct {
 	Entry
 	open func(context.Context) (io.ReadCloser, error)
 }
 
-// resolveContents lists everything that a bundle will contain, without fetching most of it. Entries that several images
-// share appear once, with the first of them.
+// resolveContents lists the future content of a bundle. It fetches digests, sizes and image manifests, but no layers or
+// binaries. An entry that several images share appears once, under the first image.
 func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []content, error) {
 	binaries := make([]*desired.Binary, len(r.files))
-	images := make([]fetched, len(r.images))
+	images := make([]fetchedImage, len(r.images))
 	err := r.forEach(ctx,
 		func(ctx context.Context, n int) (err error) {
 			binaries[n], err = r.resolveSize(ctx, r.files[n])
@@ -55,7 +55,7 @@ func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []co
 			continue
 		}
 		all = append(all, r.fileContent(*b))
-		b.URL = Source{}.urlOf(r.files[n].host, r.files[n].path)
+		b.URL = Source{}.fileURL(r.files[n].host, r.files[n].path)
 		out.Binaries = append(out.Binaries, *b)
 	}
 	for n, img := range images {
@@ -64,13 +64,13 @@ func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []co
 	return out, uniqueContents(all), nil
 }
 
-// resolveSize finds digest and size of a file.
+// resolveSize finds the digest and the size of a file. Like resolveBinary, it can return nil.
 func (r *resolver) resolveSize(ctx context.Context, f file) (*desired.Binary, error) {
 	b, err := r.resolveBinary(ctx, f)
 	if err != nil || b == nil {
 		return nil, err
 	}
-	b.Size, err = r.web.fetchSize(ctx, b.URL)
+	b.Size, err = r.fetcher.fetchSize(ctx, b.URL)
 	return b, err
 }
 
@@ -79,14 +79,14 @@ func (r *resolver) fileContent(b desired.Binary) content {
 	return content{
 		Entry: Entry{Size: b.Size, SHA256: b.SHA256, Holds: b.Name + " " + b.Version},
 		open: func(ctx context.Context) (io.ReadCloser, error) {
-			body, _, err := r.web.openURL(ctx, http.MethodGet, url)
+			body, _, err := r.fetcher.openURL(ctx, http.MethodGet, url)
 			return body, err
 		},
 	}
 }
 
-// imageContent returns manifest, config and layers of an image.
-func imageContent(name string, img fetched) []content {
+// imageContent returns the manifest, config and layers of an image as bundle entries.
+func imageContent(name string, img fetchedImage) []content {
 	var out []content
 	for n, b := range img.blobs {
 		c := content{
@@ -126,7 +126,7 @@ func layerReader(img v1.Image, digest string) func(context.Context) (io.ReadClos
 	}
 }
 
-// uniqueContents keeps the first of contents with equal digests.
+// uniqueContents removes contents whose digest appeared earlier in the list.
 func uniqueContents(all []content) []content {
 	seen := map[string]bool{}
 	var out []content
@@ -142,7 +142,7 @@ func uniqueContents(all []content) []content {
 // OCILayout is the content of the file oci-layout, which marks a tar or directory as an OCI image layout.
 const OCILayout = `{"imageLayoutVersion":"1.0.0"}`
 
-// The annotations that name an image for containerd's import; both hold the full name.
+// The annotations with the name of an image, which "ctr images import" reads. Both contain the full name.
 const (
 	annotationContainerd = "io.containerd.image.name"
 	annotationOCI        = "org.opencontainers.image.ref.name"
@@ -167,11 +167,11 @@ type ociPlatform struct {
 	OS           string `json:"os"`
 }
 
-// ImageIndex returns index.json of an OCI image layout with exactly these images under their names, and the blobs for
-// its blobs/sha256/, each once, in the images' order. A tar of OCILayout as oci-layout, index.json and the blobs is
-// what "ctr images import" reads.
+// ImageIndex returns index.json for an OCI image layout with these images, and the blobs for the directory
+// blobs/sha256. Each blob appears once, in the order of the images. "ctr images import" reads a tar that contains
+// OCILayout as oci-layout, index.json, and the blobs.
 //
-// The images must come from a bundle: those without Blobs are an error.
+// The images must come from a bundle: an image without Blobs is an error.
 func ImageIndex(images []desired.Image, arch string) (indexJSON []byte, blobs []desired.Blob, err error) {
 	index := ociIndex{
 		SchemaVersion: 2,
@@ -181,7 +181,7 @@ func ImageIndex(images []desired.Image, arch string) (indexJSON []byte, blobs []
 	seen := map[string]bool{}
 	for _, i := range images {
 		if len(i.Blobs) == 0 || i.Blobs[0].Digest != i.Digest {
-			return nil, nil, fmt.Errorf("image %s does not say what it consists of; it must come from a bundle", i.Name)
+			return nil, nil, fmt.Errorf("image %s does not list its blobs; it must come from a bundle", i.Name)
 		}
 		index.Manifests = append(index.Manifests, ociDescriptor{
 			MediaType: i.Blobs[0].MediaType, Digest: i.Digest, Size: i.Blobs[0].Size,
@@ -199,16 +199,16 @@ func ImageIndex(images []desired.Image, arch string) (indexJSON []byte, blobs []
 	return indexJSON, blobs, err
 }
 
-// Files returns the library's bundles as hosts store them. Their names are derived from their content: bundles with
-// equal parts have equal names. Hosts get whole bundles, so every part must be confirmed as in For, with the same
-// errors.
+// Files returns the names and sizes of the bundles as hosts store them. A name is derived from the content of the
+// bundle, so bundles with the same parts have the same name. Hosts get whole bundles, so Files checks every part in
+// them, with the same errors as For.
 func (l *Library) Files() ([]desired.BundleFile, error) {
-	if err := l.checkAll(); err != nil {
+	if err := l.checkParts(); err != nil {
 		return nil, err
 	}
 	var out []desired.BundleFile
 	for _, b := range l.bundles {
-		name, err := b.fileName()
+		name, err := b.storedName()
 		if err != nil {
 			return nil, err
 		}
@@ -221,8 +221,8 @@ func (l *Library) Files() ([]desired.BundleFile, error) {
 	return out, nil
 }
 
-// checkAll checks the digests of everything in the bundles.
-func (l *Library) checkAll() error {
+// checkParts checks the digests of every part of every bundle.
+func (l *Library) checkParts() error {
 	check := l.claims
 	for _, b := range l.bundles {
 		claims, err := b.partClaims()
@@ -238,8 +238,9 @@ func (l *Library) checkAll() error {
 	return check.untrustedError()
 }
 
-// partClaims returns the bundle's claims about its parts. A binary that this program does not install has no name in
-// lists. The error is an *UnsupportedError for a bundle of a release that this program does not install.
+// partClaims returns the claims of the bundle about its parts. A claim has no Name if this program does not install the
+// binary, because such a binary is not in lists of digests. The error is an *UnsupportedError if the bundle contains a
+// release that this program does not install.
 func (b *Bundle) partClaims() ([]Claim, error) {
 	has := b.index.Artifacts
 	want := Want{KubernetesVersion: has.KubernetesVersion, Arch: has.Arch, CNI: b.index.CNI, KubeProxy: true}
@@ -253,20 +254,20 @@ func (b *Bundle) partClaims() ([]Claim, error) {
 	for _, have := range has.Binaries {
 		c := Claim{What: have.Name + " " + have.Version, SHA256: have.SHA256, Source: source}
 		if n := slices.IndexFunc(files, func(f file) bool { return f.name == have.Name }); n >= 0 {
-			c = files[n].atVersion(have.Version).sourceClaim(have.SHA256, source)
+			c = files[n].atVersion(have.Version).newClaim(have.SHA256, source)
 		}
 		out = append(out, c)
 	}
 	for _, have := range has.Images {
-		out = append(out, imageClaim(have.Name, has.Arch, have.Digest, source))
+		out = append(out, newImageClaim(have.Name, has.Arch, have.Digest, source))
 	}
 	return out, nil
 }
 
-// File returns the whole bundle of that name.
+// File returns the content of the bundle that hosts store under this name. ok is false if there is none.
 func (l *Library) File(name string) (content *io.SectionReader, ok bool) {
 	for _, b := range l.bundles {
-		has, err := b.fileName()
+		has, err := b.storedName()
 		if err != nil || has != name {
 			continue
 		}
@@ -279,8 +280,9 @@ func (l *Library) File(name string) (content *io.SectionReader, ok bool) {
 	return nil, false
 }
 
-// fileName derives the name from the index, which has the digests of all parts.
-func (b *Bundle) fileName() (string, error) {
+// storedName returns the name of the bundle on hosts. It is derived from the index, which contains the digests of all
+// parts.
+func (b *Bundle) storedName() (string, error) {
 	index, err := json.Marshal(b.index)
 	if err != nil {
 		return "", err

@@ -56,7 +56,7 @@ func craft(t *testing.T, genuine []byte, change func(*crafted)) []byte {
 	for _, e := range c.Entries {
 		write(e.Name(), c.content[e.SHA256])
 	}
-	write(trailerName, []byte(lastEntry(text)))
+	write(trailerName, []byte(trailerText(text)))
 	out.Write(make([]byte, endSize))
 	return out.Bytes()
 }
@@ -129,18 +129,18 @@ func TestOpenRefusesAnIndexThatSaysMoreThanItCan(t *testing.T) {
 			sum := c.add(evil)
 			pause.Blobs = append(pause.Blobs, desired.Blob{Digest: digestPrefix + sum, Size: int64(len(evil))})
 			pause.Size += int64(len(evil))
-		}, "pause:3.10.2 has other parts than its manifest names"},
+		}, "pause:3.10.2 differ from its manifest"},
 		"a part too few": {func(c *crafted) {
 			pause := c.image("/pause")
 			c.drop(pause.Blobs[2].Digest)
 			pause.Size -= pause.Blobs[2].Size
 			pause.Blobs = slices.Delete(pause.Blobs, 2, 3)
-		}, "pause:3.10.2 has other parts than its manifest names"},
+		}, "pause:3.10.2 differ from its manifest"},
 		"a part of another sort": {func(c *crafted) { c.image("/pause").Blobs[2].MediaType = "text/plain" },
-			"pause:3.10.2 has other parts"},
+			"pause:3.10.2 differ from its manifest"},
 		"a manifest of another sort": {func(c *crafted) { c.image("/pause").Blobs[0].MediaType = "text/plain" },
-			"pause:3.10.2 has other parts"},
-		"another size": {func(c *crafted) { c.image("/pause").Size++ }, "pause:3.10.2 has other parts"},
+			"pause:3.10.2 differ from its manifest"},
+		"another size": {func(c *crafted) { c.image("/pause").Size++ }, "pause:3.10.2 differ from its manifest"},
 		"a manifest that is none": {func(c *crafted) {
 			pause := c.image("/pause")
 			sum := digestPrefix + c.add(evil)
@@ -156,7 +156,7 @@ func TestOpenRefusesAnIndexThatSaysMoreThanItCan(t *testing.T) {
 			pause.Blobs[0] = desired.Blob{
 				Digest: sum, Size: int64(len(list)), MediaType: "application/vnd.oci.image.index.v1+json",
 			}
-		}, "pause:3.10.2 has other parts"},
+		}, "pause:3.10.2 differ from its manifest"},
 		"a manifest of another digest": {func(c *crafted) {
 			sum := strings.TrimPrefix(c.image("/pause").Digest, digestPrefix)
 			c.content[sum] = bytes.Replace(c.content[sum], []byte("sha256"), []byte("sha512"), 1)
@@ -232,9 +232,9 @@ func TestAStrictLibraryRefusesWhatIsNotKnown(t *testing.T) {
 		says string // "" is no error
 	}{
 		"all is known": {LibraryOptions{Known: known, Strict: true}, ""},
-		"two are not": {LibraryOptions{Known: less, Strict: true}, "the list of digests does not know runc 1.5.2, " +
-			"image registry.k8s.io/pause:3.10.2 of bundle " + path + ": add them to the list, or say " +
-			"with --bundle-sha256 which file the bundle must be"},
+		"two are not": {LibraryOptions{Known: less, Strict: true}, "the list of digests does not contain runc 1.5.2, " +
+			"image registry.k8s.io/pause:3.10.2 from bundle " + path + ": add them to the list, or confirm " +
+			"the whole bundle with --bundle-sha256"},
 		"the file is the right one": {LibraryOptions{Known: less, Strict: true, SHA256: []string{sum}}, ""},
 		"taken at its word":         {LibraryOptions{Known: less}, ""},
 	} {

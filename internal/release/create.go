@@ -16,20 +16,20 @@ import (
 	"strings"
 )
 
-// CreateOptions are settings of bundle creation that do not change which release is in it.
+// CreateOptions holds settings for creating a bundle. They do not affect which release it contains.
 type CreateOptions struct {
-	// CreatedBy is recorded in the bundle: the program and its version.
+	// CreatedBy is the program and its version. It is recorded in the bundle.
 	CreatedBy string
-	// SpoolDir is where parts wait to be written; "" means the system's temporary directory. At most eight parts wait
-	// at a time. The largest parts are about 100 MB.
+	// SpoolDir is a directory for parts that wait to be written; "" means the temporary directory of the system. At most
+	// eight parts wait at a time. The largest parts have about 100 MB.
 	SpoolDir string
-	// Progress is called often while content arrives, one call at a time; nil disables the callback.
+	// Progress is called frequently while data arrives, one call at a time. nil disables the callback.
 	Progress func(Progress)
 }
 
-// Progress is the progress of a bundle's creation.
+// Progress is the progress of creating a bundle.
 type Progress struct {
-	Done                  string // what has just been written; "" if only more bytes have arrived
+	Done                  string // the part that was just written; "" if only the number of bytes changed
 	Entries, TotalEntries int
 	Bytes, TotalBytes     int64
 }
@@ -40,13 +40,13 @@ type Created struct {
 	SHA256 string // hex, of the whole file
 }
 
-// CreateFile creates a bundle at path atomically.
+// CreateFile is like Create, and writes the bundle to path atomically.
 func CreateFile(ctx context.Context, path string, src Source, want Want, o CreateOptions) (Created, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".partial-*")
 	if err != nil {
 		return Created{}, fmt.Errorf("create bundle %s: %w", path, err)
 	}
-	defer func() { _ = os.Remove(temp.Name()) }() // after the rename this name no longer exists
+	defer func() { _ = os.Remove(temp.Name()) }() // fails after a successful rename
 	if o.SpoolDir == "" {
 		o.SpoolDir = filepath.Dir(path)
 	}
@@ -62,7 +62,7 @@ func CreateFile(ctx context.Context, path string, src Source, want Want, o Creat
 	return Created{Index: index, SHA256: hex.EncodeToString(hash.Sum(nil))}, nil
 }
 
-// publishFile moves a complete temporary file to its path.
+// publishFile renames a complete temporary file to its final path.
 func publishFile(temp *os.File, path string) error {
 	if err := temp.Chmod(0o644); err != nil {
 		return err
@@ -76,11 +76,12 @@ func publishFile(temp *os.File, path string) error {
 	return os.Rename(temp.Name(), path)
 }
 
-// Create writes a bundle of the desired release to w. The same content and options give the same bytes from any source:
-// names and locations in a bundle are the official ones. Digests are fetched again; the cache is not read.
+// Create writes a bundle with the desired release to w. The same content and options produce the same bytes from any
+// source, because names and locations in a bundle are the official ones. Create does not use the cache, so it fetches
+// all digests.
 //
-// Errors are those of Resolve, a *DigestError if content does not match its digest, or w's. After an error w does not
-// have a valid bundle.
+// The error is one of those from Resolve, a *DigestError if content does not match its digest, or one from w. After an
+// error, the data in w is not a valid bundle.
 func Create(ctx context.Context, w io.Writer, src Source, want Want, o CreateOptions) (Index, error) {
 	src.CacheDir = ""
 	r, err := newResolver(src, want)
@@ -110,13 +111,13 @@ func Create(ctx context.Context, w io.Writer, src Source, want Want, o CreateOpt
 	return index, nil
 }
 
-// writeBundle writes the whole tar.
+// writeBundle writes the complete tar.
 func (i Index) writeBundle(ctx context.Context, w io.Writer, parts *spool, progress func(Progress)) error {
 	indexJSON, err := json.Marshal(i)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", indexName, err)
 	}
-	count := &tally{report: progress, now: Progress{TotalEntries: len(i.Entries), TotalBytes: i.Size()}}
+	count := &progressReporter{callback: progress, now: Progress{TotalEntries: len(i.Entries), TotalBytes: i.Size()}}
 	parts.count = count.addBytes
 	if err := writeEntry(w, indexName, indexJSON); err != nil {
 		return err
@@ -125,13 +126,13 @@ func (i Index) writeBundle(ctx context.Context, w io.Writer, parts *spool, progr
 		if err := writeStream(w, c.Name(), c.Size, file); err != nil {
 			return err
 		}
-		count.beginEntry(c.Holds)
+		count.addEntry(c.Holds)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := writeEntry(w, trailerName, []byte(lastEntry(indexJSON))); err != nil {
+	if err := writeEntry(w, trailerName, []byte(trailerText(indexJSON))); err != nil {
 		return err
 	}
 	_, err = w.Write(make([]byte, endSize))
@@ -141,21 +142,23 @@ func (i Index) writeBundle(ctx context.Context, w io.Writer, parts *spool, progr
 // Want describes the desired release.
 type Want struct {
 	KubernetesVersion string // of the cluster, without v: "1.36.3"
-	// Kubelet is the kubelet's version if it differs from the cluster's, as on a worker that lags behind.
+	// Kubelet is the kubelet version if it differs from the cluster version, as on a worker that lags behind.
 	Kubelet string
-	// Containerd is the version of the container runtime, without v; "" means this program's choice, or the one in a
-	// bundle of the cluster's version.
+	// Containerd is the containerd version, without v. "" means the default of this program or, with bundles, the version
+	// in a bundle for the desired Kubernetes version.
 	Containerd string
 	Arch       string       // as Go names it: "amd64"
-	Role       desired.Role // of the hosts; "" is every role
-	// CNI is the network plugin, whose binaries and images are added; an unknown name adds nothing.
+	Role       desired.Role // of the hosts; "" means all roles
+	// CNI is the network plugin whose binaries and images are included. An unknown name includes none.
 	CNI       string
 	KubeProxy bool
-	// OverwriteRegistry is HOST[:PORT][/PREFIX] of the registry for images; "" means their own registries.
+	// OverwriteRegistry is the registry for all images, as HOST[:PORT][/PREFIX]. "" means the registry in the official
+	// name of each image.
 	OverwriteRegistry string
-	// DNSRepository is HOST[:PORT][/PATH] of the image coredns; "" means that of the other images.
+	// DNSRepository is the location of the image coredns, as HOST[:PORT][/PATH]. "" means the registry of the other
+	// images.
 	DNSRepository string
-	// Insecure allows only the host of OverwriteRegistry to use plain HTTP or an untrusted certificate.
+	// Insecure allows plain HTTP and untrusted certificates, but only for the host of OverwriteRegistry.
 	Insecure bool
 }
 
@@ -172,25 +175,25 @@ type file struct {
 	host, path    string // https://HOST/PATH
 	sums          string // path of the file with its digest
 	archive       bool
-	optional      bool // left out if the source does not have it
-	exact         bool // no other version will do
+	optional      bool // left out if it is not at the source
+	exact         bool // no other version is accepted
 }
 
-// atVersion returns the file of another version. Each project puts its version, and nothing that looks like it, into
-// its file names.
+// atVersion returns the same file in another version. It replaces the version in the paths. This is safe, because file
+// names contain nothing else that looks like the version.
 func (f file) atVersion(version string) file {
 	f.path, f.sums = strings.ReplaceAll(f.path, f.version, version), strings.ReplaceAll(f.sums, f.version, version)
 	f.version = version
 	return f
 }
 
-// sourceClaim returns a source's claim about the file.
-func (f file) sourceClaim(sum, source string) Claim {
+// newClaim returns a claim about the file.
+func (f file) newClaim(sum, source string) Claim {
 	return Claim{What: f.name + " " + f.version, Name: f.host + "/" + f.path, SHA256: sum, Source: source}
 }
 
-// imageClaim returns a source's claim about an image's manifest, by official name, for an architecture.
-func imageClaim(official, arch, digest, source string) Claim {
+// newImageClaim returns a claim about the manifest of an image for an architecture.
+func newImageClaim(official, arch, digest, source string) Claim {
 	return Claim{
 		What: "image " + official, Name: official + " linux/" + arch, SHA256: strings.TrimPrefix(digest, digestPrefix),
 		Source: source,
@@ -201,23 +204,23 @@ func imageClaim(official, arch, digest, source string) Claim {
 type image struct {
 	registry, repository, tag string
 	roles                     []desired.Role
-	exact                     bool // no other tag will do
+	exact                     bool // no other tag is accepted
 }
 
-// officialName returns the image's own name.
+// officialName returns the full name of the image in its official registry.
 func (i image) officialName() string { return i.nameIn(i.registry) }
 
-// nameIn returns the image's name in a registry.
+// nameIn returns the full name of the image in a registry.
 func (i image) nameIn(registry string) string {
 	return fmt.Sprintf("%s/%s:%s", registry, i.repository, i.tag)
 }
 
-// imageLocation returns the image's name at the location where w finds it.
+// imageLocation returns the full name under which hosts pull the image.
 func (w Want) imageLocation(i image) string {
 	return w.clusterName(i.officialName())
 }
 
-// clusterName returns the cluster's name for the image with the official name.
+// clusterName converts an official image name to the name that the cluster uses.
 func (w Want) clusterName(official string) string {
 	if tag, ok := strings.CutPrefix(official, registryK8s+"/"+dnsImage+":"); ok && w.DNSRepository != "" {
 		return w.DNSRepository + "/coredns:" + tag
@@ -228,34 +231,34 @@ func (w Want) clusterName(official string) string {
 	return official
 }
 
-// usesOtherRegistry reports whether an image may not come from its own registry: it is fetched from another one, or
-// anyone on the network may impersonate an insecure one.
+// usesOtherRegistry reports whether an image may come from a registry other than its official one. This includes an
+// insecure official registry, because anyone on the network could impersonate it.
 func (w Want) usesOtherRegistry(i image) bool {
-	return w.imageLocation(i) != i.officialName() || w.mayBeInsecure(i)
+	return w.imageLocation(i) != i.officialName() || w.allowsInsecure(i)
 }
 
-// imageCacheKey identifies how an image is fetched, in the keys of the cache.
+// imageCacheKey returns how an image is fetched, as a part of cache keys.
 func (w Want) imageCacheKey(i image) string {
 	switch {
-	case w.mayBeInsecure(i):
-		return wayInsecure
+	case w.allowsInsecure(i):
+		return fetchInsecure
 	case w.usesOtherRegistry(i):
-		return wayElsewhere
+		return fetchElsewhere
 	}
-	return wayOfficial
+	return fetchOfficial
 }
 
-// mayBeInsecure reports whether the image's registry may be insecure.
-func (w Want) mayBeInsecure(i image) bool {
+// allowsInsecure reports whether the registry of the image may use plain HTTP or an untrusted certificate.
+func (w Want) allowsInsecure(i image) bool {
 	host, _, _ := strings.Cut(w.imageLocation(i), "/")
 	overwrite, _, _ := strings.Cut(w.OverwriteRegistry, "/")
 	return w.Insecure && host == overwrite
 }
 
-// dnsImage is the image of cluster DNS in its own registry.
+// dnsImage is the repository of the cluster DNS image in its official registry.
 const dnsImage = "coredns/coredns"
 
-// releaseFiles lists the binaries of the release.
+// releaseFiles returns the binaries in the release.
 func (w Want) releaseFiles(v Versions) []file {
 	containerd := githubArchive(desired.BinaryContainerd, v.Containerd, "containerd/containerd",
 		"containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum")
@@ -289,13 +292,13 @@ func (w Want) kubernetesFile(name, version string) file {
 	return file{name: name, version: version, host: hostKubernetes, path: path, sums: path + ".sha256", exact: true}
 }
 
-// githubArchive returns a release asset on GitHub, with its digest in a separate file.
+// githubArchive returns an archive in a GitHub release. Its digest is in a separate file.
 func githubArchive(name, version, project, asset, sumSuffix string) file {
 	path := fmt.Sprintf("%s/releases/download/v%s/%s", project, version, asset)
 	return file{name: name, version: version, host: hostGitHub, path: path, sums: path + sumSuffix, archive: true}
 }
 
-// runcFile returns runc's binary; one file has the digests of all architectures.
+// runcFile returns the runc binary. A single file contains the digests for all architectures.
 func runcFile(version, arch string) file {
 	dir := "opencontainers/runc/releases/download/v" + version + "/"
 	return file{
@@ -304,7 +307,7 @@ func runcFile(version, arch string) file {
 	}
 }
 
-// releaseImages lists the container images of the release.
+// releaseImages returns the container images in the release.
 func (w Want) releaseImages(v Versions) []image {
 	controlPlane := []desired.Role{desired.ControlPlane}
 	tag := "v" + w.KubernetesVersion

@@ -39,21 +39,21 @@ func TestListsOfDigestsAreReadStrictly(t *testing.T) {
 		"two digests":          {line + b + "  " + kubeletName, nil, "us, line 2: us has sha256 " + b},
 		"a wrong line":         {"# us\n" + line + "kubelet is fine\n", nil, `us, line 3: "kubelet is fine" is no`},
 		"too short":            {a[1:] + "  " + kubeletName + "\n", nil, "us, line 1: "},
-		"too long":             {a + "a  " + kubeletName + "\n", nil, "is no line of sha256sum"},
-		"one space":            {a + " " + kubeletName + "\n", nil, "is no line of sha256sum"},
-		"a digest alone":       {a + "\n", nil, "is no line of sha256sum"},
+		"too long":             {a + "a  " + kubeletName + "\n", nil, "is not a line as printed by sha256sum"},
+		"one space":            {a + " " + kubeletName + "\n", nil, "is not a line as printed by sha256sum"},
+		"a digest alone":       {a + "\n", nil, "is not a line as printed by sha256sum"},
 		"no digits":            {digits("x") + "  " + kubeletName + "\n", nil, "is not a sha256"},
-		"a name without host":  {a + "  kubelet\n", nil, `line 1: "kubelet" is no official location`},
-		"a relative path":      {a + "  ../dl.k8s.io/kubelet\n", nil, "is no official location"},
-		"an absolute path":     {a + "  /srv/dl.k8s.io/kubelet\n", nil, "is no official location"},
-		"a URL":                {a + "  https://dl.k8s.io/kubelet\n", nil, "is no official location"},
-		"nothing for a name":   {a + "  \n", nil, "is no official location"},
-		"an image on no host":  {a + "  registry.k8s.io/pause:3.10.2\n", nil, "is no official location"},
-		"carriage returns":     {a + "  " + kubeletName + "\r\n", nil, "is no official location"},
+		"a name without host":  {a + "  kubelet\n", nil, `line 1: "kubelet" is not an official location`},
+		"a relative path":      {a + "  ../dl.k8s.io/kubelet\n", nil, "is not an official location"},
+		"an absolute path":     {a + "  /srv/dl.k8s.io/kubelet\n", nil, "is not an official location"},
+		"a URL":                {a + "  https://dl.k8s.io/kubelet\n", nil, "is not an official location"},
+		"nothing for a name":   {a + "  \n", nil, "is not an official location"},
+		"an image on no host":  {a + "  registry.k8s.io/pause:3.10.2\n", nil, "is not an official location"},
+		"carriage returns":     {a + "  " + kubeletName + "\r\n", nil, "is not an official location"},
 		"an escape sequence":   {a + "  dl.k8s.io/\x1b[2Jkubelet\n", nil, `\x1b`},
-		"longer than any list": {strings.Repeat("#", MaxDigests+1), nil, "us has more than 4 MiB"},
-		"something quite else": {"\x7fELF\x02\x01\x01", nil, "is no line of sha256sum"},
-		"an indented remark":   {"  # us\n", nil, "is no line of sha256sum"},
+		"longer than any list": {strings.Repeat("#", MaxDigests+1), nil, "us is larger than 4 MiB"},
+		"something quite else": {"\x7fELF\x02\x01\x01", nil, "is not a line as printed by sha256sum"},
+		"an indented remark":   {"  # us\n", nil, "is not a line as printed by sha256sum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,9 +127,9 @@ func TestAListIsAFileWithDigests(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ text, says string }{
 		"good":  {"# ours\n" + digits("a") + "  example.com/never/published\n", ""},
-		"empty": {"", "has no digest"},
+		"empty": {"", "contains no digests"},
 		"wrong": {"# ours\nkubelet\n", "wrong, line 2: "},
-		"long":  {strings.Repeat("# ours\n", MaxDigests/7+1), "more than 4 MiB"},
+		"long":  {strings.Repeat("# ours\n", MaxDigests/7+1), "larger than 4 MiB"},
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// UnsupportedError says that this program does not install a release.
+// UnsupportedError says that this program does not support a version or architecture.
 type UnsupportedError struct {
 	What, Value string
 	Supported   []string
@@ -17,7 +17,7 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s %q is not supported; supported are %s", e.What, e.Value, strings.Join(e.Supported, ", "))
 }
 
-// Failure is one part of a release that could not be fetched.
+// Failure is a part of a release that could not be fetched, and the reason.
 type Failure struct {
 	Part string // "kubelet 1.36.3", "registry.k8s.io/pause:3.10.2"
 	Host string // the host it was requested from
@@ -39,7 +39,7 @@ func (e *FetchError) Unwrap() []error {
 	return out
 }
 
-// Offline reports whether at least one host could not be reached at all, rather than returned an error.
+// Offline reports whether at least one host could not be reached, as opposed to having returned an error.
 func (e *FetchError) Offline() bool {
 	for _, f := range e.Failures {
 		var dial *net.OpError
@@ -52,7 +52,7 @@ func (e *FetchError) Offline() bool {
 	return false
 }
 
-// Error lists the parts by host, with the first cause of each host, and what to do.
+// Error lists the parts by host, with the first cause for each host, and says what to do.
 func (e *FetchError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cannot fetch parts of Kubernetes %s for linux/%s:", e.KubernetesVersion, e.Arch)
@@ -62,24 +62,24 @@ func (e *FetchError) Error() string {
 		for _, f := range e.Failures {
 			if f.Host == host {
 				parts = append(parts, f.Part)
-				cause = firstOf(cause, f.Err)
+				cause = firstError(cause, f.Err)
 			}
 		}
 		fmt.Fprintf(&b, "\n  from %s: %s: %v", host, strings.Join(parts, ", "), cause)
 	}
-	b.WriteString("\n" + e.adviceText())
+	b.WriteString("\n" + e.advice())
 	return b.String()
 }
 
-func (e *FetchError) adviceText() string {
+func (e *FetchError) advice() string {
 	if e.Offline() {
-		return "check this machine's network and proxy, or use a mirror, or a bundle that was made where there is a " +
-			"network (kubeone bundle create; then --bundle FILE)"
+		return "check the network and the proxy of this machine, or use a mirror, or use a bundle that was created on a " +
+			"machine with network access (kubeone bundle create; then --bundle FILE)"
 	}
 	return "check that the version exists there; a mirror must have the same files and images as the official locations"
 }
 
-// failedHosts lists the hosts that failed, in order of appearance.
+// failedHosts returns the hosts in the order of their first failure.
 func (e *FetchError) failedHosts() []string {
 	seen := map[string]bool{}
 	var out []string
@@ -92,7 +92,7 @@ func (e *FetchError) failedHosts() []string {
 	return out
 }
 
-func firstOf(a, b error) error {
+func firstError(a, b error) error {
 	if a != nil {
 		return a
 	}
@@ -105,11 +105,11 @@ type DigestError struct {
 }
 
 func (e *DigestError) Error() string {
-	return fmt.Sprintf("%s has sha256 %s, its publisher says %s: the source is altered or incomplete", e.What, e.Has,
+	return fmt.Sprintf("%s has sha256 %s, but its publisher lists %s: the source is altered or incomplete", e.What, e.Has,
 		e.Wants)
 }
 
-// TruncatedError says that a bundle's file is shorter than its index says.
+// TruncatedError says that a bundle file is shorter than its index requires.
 type TruncatedError struct {
 	Path      string
 	Has, Want int64 // bytes; Want is 0 if even the index is incomplete
@@ -122,10 +122,10 @@ func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("bundle %s is truncated: it has %d of %d bytes; copy or create it again", e.Path, e.Has, e.Want)
 }
 
-// AlteredError says that parts of a bundle differ from what was written.
+// AlteredError says that parts of a bundle changed after it was written.
 type AlteredError struct {
 	Path    string
-	Entries []string // names and contents of the entries that differ
+	Entries []string // name and description of each entry that differs
 }
 
 func (e *AlteredError) Error() string {
@@ -142,7 +142,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s is not a usable bundle: %s", e.Path, e.Reason)
 }
 
-// ConflictError says that two bundles have different files under one name and version.
+// ConflictError says that two bundles contain different files with the same name and version.
 type ConflictError struct {
 	What    string // "containerd 2.4.2 for linux/amd64"
 	Paths   [2]string
@@ -150,25 +150,25 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("bundles %s and %s have two different files %s: sha256 %s and %s; leave out the one that is "+
-		"not to be trusted, or create both again",
+	return fmt.Sprintf("bundles %s and %s contain different files for %s: sha256 %s and %s; omit the bundle that you "+
+		"do not trust, or create both again",
 		e.Paths[0], e.Paths[1], e.What, e.Digests[0], e.Digests[1])
 }
 
-// MissingError says that no bundle has certain parts of a release.
+// MissingError says that parts of a release are not in any bundle.
 type MissingError struct {
 	KubernetesVersion, Arch string
 	Parts                   []string // at least one, in the order of the release
-	Bundles                 []string // what each bundle has, as "PATH has …"
+	Bundles                 []string // the release in each bundle: "PATH has …"
 }
 
-// Error names the first parts, and what the bundles have.
+// Error names the first missing parts and the release in each bundle.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("no bundle has %s for Kubernetes %s on linux/%s: %s; create one with kubeone bundle create",
 		briefNames(e.Parts), e.KubernetesVersion, e.Arch, strings.Join(e.Bundles, "; "))
 }
 
-// briefNames lists all parts if they are few, else the first ones and the number of others.
+// briefNames lists up to four parts. If there are more, it lists the first three and the number of others.
 func briefNames(parts []string) string {
 	const named = 3
 	if len(parts) <= named+1 {
@@ -177,7 +177,7 @@ func briefNames(parts []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(parts[:named], ", "), len(parts)-named)
 }
 
-// MismatchError says that a source's digest of an official artifact differs from the known one.
+// MismatchError says that the digest from a source differs from the known digest of the official artifact.
 type MismatchError struct {
 	Claim
 	Known string // hex
@@ -185,11 +185,12 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s from %s has sha256 %s, but %s knows it as sha256 %s: the source is altered, or has "+
-		"something else under this name; use another one", e.Name, e.Source, e.SHA256, e.By, e.Known)
+	return fmt.Sprintf("%s from %s has sha256 %s, but %s lists sha256 %s: the source is altered, or has a "+
+		"different file with this name; use another source", e.Name, e.Source, e.SHA256, e.By, e.Known)
 }
 
-// UntrustedError says that parts of a release were confirmed only by a mirror, a custom registry or a bundle.
+// UntrustedError says that only the source itself, a mirror, custom registry or bundle, confirms the digests of some
+// parts.
 type UntrustedError struct {
 	Parts, Sources []string // at least one each
 	Bundles        bool     // the sources are bundles
@@ -197,12 +198,12 @@ type UntrustedError struct {
 
 func (e *UntrustedError) Error() string {
 	if e.Bundles {
-		return fmt.Sprintf("the list of digests does not know %s of %s: add them to the list, or say "+
-			"with --bundle-sha256 which file the bundle must be",
+		return fmt.Sprintf("the list of digests does not contain %s from %s: add them to the list, or confirm "+
+			"the whole bundle with --bundle-sha256",
 			briefNames(e.Parts), strings.Join(e.Sources, " and "))
 	}
-	return fmt.Sprintf("cannot check downloads from %s, no known digest for %s: give a list of trusted digests with "+
-		"--digests FILE, or trust this source with --trust-source", strings.Join(e.Sources,
+	return fmt.Sprintf("cannot check downloads from %s: there is no known digest for %s; pass a list of trusted digests "+
+		"with --digests FILE, or trust this source with --trust-source", strings.Join(e.Sources,
 		" and "), briefNames(e.Parts))
 }
 
@@ -213,7 +214,7 @@ type MirrorError struct {
 
 func (e *MirrorError) Error() string { return fmt.Sprintf("mirror %q %s", e.Mirror, e.Reason) }
 
-// BundleSumError says that bundles do not match the operator's digests.
+// BundleSumError says that a bundle does not match the digests from the operator.
 type BundleSumError struct {
 	Reason string
 }

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// The allowed names and versions in an index. Hosts use both in paths, and read them from lists.
+// The allowed names and versions in an index. Hosts use both in paths and read them from lists.
 var (
 	partName    = pattern.Lazy(`^[a-z][a-z0-9-]*$`)
 	partVersion = pattern.Lazy(`^[0-9]+(\.[0-9]+)+(-[A-Za-z0-9.-]+)?$`)
 )
 
-// checkConsistency checks the index: all values are possible in a bundle's index, digests are valid, and the entries
-// are those that its artifacts name.
+// checkConsistency checks that the index is valid: every value is allowed, digests are well formed, and the entries are
+// exactly those that the artifacts refer to.
 func (i Index) checkConsistency() error {
 	if err := i.checkRelease(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (i Index) checkConsistency() error {
 	return nil
 }
 
-// checkRelease checks what the index says of the whole bundle.
+// checkRelease checks the fields of the index that describe the whole bundle.
 func (i Index) checkRelease() error {
 	switch {
 	case !partVersion().MatchString(i.KubernetesVersion):
@@ -116,12 +116,12 @@ func (i Index) checkImage(img desired.Image, sizes map[string]int64) error {
 	return nil
 }
 
-// isPrintable reports whether a text is one line without control characters.
+// isPrintable reports whether a text is a single line without control characters.
 func isPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 })
 }
 
-// checkManifests compares each image's parts in the index with those in its manifest.
+// checkManifests checks that the blobs of each image in the index are those in its manifest.
 func (b *Bundle) checkManifests() error {
 	for _, img := range b.index.Artifacts.Images {
 		blobs, err := b.manifestBlobs(img.Digest)
@@ -132,15 +132,15 @@ func (b *Bundle) checkManifests() error {
 		case blobs == nil:
 			return b.alteredError("manifest of image " + img.Name)
 		case !slices.Equal(blobs, img.Blobs) || img.Size != transferSize(blobs):
-			return b.alteredError(fmt.Sprintf("%s (image %s has other parts than its manifest names)", indexName,
+			return b.alteredError(fmt.Sprintf("%s (the parts of image %s differ from its manifest)", indexName,
 				img.Name))
 		}
 	}
 	return nil
 }
 
-// manifestBlobs returns the parts of an image according to its manifest, or nil if the content with that digest does
-// not match it or is not an image manifest.
+// manifestBlobs returns the blobs of an image according to its manifest. It returns nil if the bundle has no content
+// with this digest, or if that content is altered or not an image manifest.
 func (b *Bundle) manifestBlobs(digest string) ([]desired.Blob, error) {
 	content, ok := b.Blob(digest)
 	if !ok {
@@ -158,22 +158,22 @@ func (b *Bundle) manifestBlobs(digest string) ([]desired.Blob, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // documented: it is not a manifest
 	}
-	return partsOf(manifest, digest, int64(len(text))), nil
+	return listBlobs(manifest, digest, int64(len(text))), nil
 }
 
-// FormatVersion is the version of the bundle's format. A bundle is a POSIX tar (ustar, so that each header is one block
+// FormatVersion is the version of the bundle format. A bundle is a POSIX tar (ustar, so that each header is one block
 // of 512 bytes) with these entries:
 //
 //	bundle.json          an Index
-//	blobs/sha256/<hex>   the entries of the Index in its order: binaries' files, then the images' manifests,
-//	                     configs and layers
+//	blobs/sha256/<hex>   the entries of the Index in its order: the files of binaries, then the manifests, configs and
+//	                     layers of images
 //	bundle.sha256        the digest of bundle.json, as sha256sum writes it
 //
-// followed by two zero blocks. The length of the file follows from bundle.json alone, which finds a truncated file
-// without reading it, and bundle.json has the digest of everything else.
+// Two zero blocks follow. bundle.json contains the digests of all other entries, and the length of the file follows
+// from it. A truncated file is therefore found without reading its content.
 const FormatVersion = 1
 
-// The names of entries, and limits that no real bundle comes near.
+// The names of entries, and limits that are far above the values in real bundles.
 const (
 	indexName    = "bundle.json"
 	trailerName  = "bundle.sha256"
@@ -200,17 +200,17 @@ type Index struct {
 	Entries           []Entry           `json:"entries"`
 }
 
-// Entry is one content-addressed part of a bundle.
+// Entry is one content-addressed entry of a bundle.
 type Entry struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // hex
 	Holds  string `json:"holds"`  // description for messages
 }
 
-// Name returns the entry's name in the tar.
+// Name returns the name of the entry in the tar.
 func (e Entry) Name() string { return blobPrefix + e.SHA256 }
 
-// Size returns the sum of the entries' sizes.
+// Size returns the total size of the entries in bytes.
 func (i Index) Size() int64 {
 	var sum int64
 	for _, e := range i.Entries {
@@ -219,25 +219,25 @@ func (i Index) Size() int64 {
 	return sum
 }
 
-// paddedSize returns the space that content takes in a tar.
+// paddedSize returns the size of content in a tar, including the padding to full blocks.
 func paddedSize(size int64) int64 { return (size + blockSize - 1) / blockSize * blockSize }
 
-// fileSize returns the length of the whole tar.
+// fileSize returns the size of the bundle file in bytes.
 func (i Index) fileSize(indexSize int64) int64 {
 	total := blockSize + paddedSize(indexSize)
 	for _, e := range i.Entries {
 		total += blockSize + paddedSize(e.Size)
 	}
-	return total + blockSize + paddedSize(int64(len(lastEntry(nil)))) + endSize
+	return total + blockSize + paddedSize(int64(len(trailerText(nil)))) + endSize
 }
 
-// lastEntry returns the content of the last entry.
-func lastEntry(indexJSON []byte) string {
+// trailerText returns the content of the last entry.
+func trailerText(indexJSON []byte) string {
 	sum := sha256.Sum256(indexJSON)
 	return hex.EncodeToString(sum[:]) + "  " + indexName + "\n"
 }
 
-// tarHeader returns the 512 bytes before an entry. They depend on name and size only.
+// tarHeader returns the header block of an entry. It depends only on the name and size.
 func tarHeader(name string, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	err := tar.NewWriter(&b).WriteHeader(&tar.Header{
@@ -252,7 +252,7 @@ func tarHeader(name string, size int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// writeStream writes an entry of a known size.
+// writeStream writes an entry with exactly size bytes from content.
 func writeStream(w io.Writer, name string, size int64, content io.Reader) error {
 	head, err := tarHeader(name, size)
 	if err != nil {

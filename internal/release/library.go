@@ -12,37 +12,38 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Library is a set of open bundles. Each part is found independently, in any bundle that has it. It is safe for
-// concurrent use.
+// Library is a set of open bundles. It finds each part of a release independently, in any bundle that contains it. It
+// is safe for concurrent use.
 type Library struct {
 	bundles []*Bundle
-	claims  claimCheck // initial state of every check of claims
+	claims  claimCheck // initial state of each check
 }
 
-// LibraryOptions say how to confirm bundles. The zero value confirms nothing.
+// LibraryOptions say how to confirm the content of bundles. The zero value accepts any content.
 type LibraryOptions struct {
-	// Known holds digests that must match, whatever a bundle says.
+	// Known holds digests that the parts must have. They take precedence over the digests in a bundle.
 	Known Digests
-	// SHA256 lists the digests (hex) of the bundles' whole files, in any order; empty accepts any file. Every bundle
-	// must have one of them, and every one must match a bundle. The files are checked before any other use.
+	// SHA256 lists the digests (hex) of the bundle files, in any order; an empty list accepts any file. Each bundle must
+	// have one of these digests, and each digest must match a bundle. The files are checked before they are used in any
+	// other way.
 	SHA256 []string
 	// Strict refuses parts without a known digest, unless SHA256 confirms the bundles.
 	Strict bool
 }
 
-// OpenLibrary opens bundles, each as Open does. The caller closes the library. Two bundles with different files under
-// one name and version are a *ConflictError: the result must not depend on their order. A bundle without a digest in
-// SHA256, and a digest without a bundle, is a *BundleSumError.
+// OpenLibrary opens bundles, each like Open. The caller must close the library. The error is a *ConflictError if two
+// bundles contain different files with the same name and version, because the result must not depend on the order of
+// the bundles. It is a *BundleSumError if a bundle matches none of the given digests, or a digest matches no bundle.
 func OpenLibrary(ctx context.Context, o LibraryOptions, paths ...string) (*Library, error) {
 	given, err := newSums(o.SHA256)
 	if err != nil {
 		return nil, err
 	}
 	l := &Library{claims: claimCheck{
-		known: o.Known, trusted: !o.Strict || len(o.SHA256) > 0, doubt: UntrustedError{Bundles: true},
+		known: o.Known, trusted: !o.Strict || len(o.SHA256) > 0, untrusted: UntrustedError{Bundles: true},
 	}}
 	for _, path := range paths {
-		b, err := open(path, func(b *Bundle) error { return given.checkFile(ctx, b) })
+		b, err := openWithCheck(path, func(b *Bundle) error { return given.checkFile(ctx, b) })
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
@@ -54,7 +55,7 @@ func OpenLibrary(ctx context.Context, o LibraryOptions, paths ...string) (*Libra
 	return l, nil
 }
 
-// Close closes the bundles. Blobs cannot be read any more.
+// Close closes the bundles. Blobs can no longer be read.
 func (l *Library) Close() error {
 	var all error
 	for _, b := range l.bundles {
@@ -63,8 +64,8 @@ func (l *Library) Close() error {
 	return all
 }
 
-// Indexes returns the bundles' own descriptions, in the order in which they were opened. They are shared: the caller
-// must not change them.
+// Indexes returns the indexes of the bundles, in the order in which they were opened. The caller must not change them,
+// because they are shared.
 func (l *Library) Indexes() []Index {
 	out := make([]Index, 0, len(l.bundles))
 	for _, b := range l.bundles {
@@ -73,7 +74,7 @@ func (l *Library) Indexes() []Index {
 	return out
 }
 
-// Verify reads everything that Blob returns, each part once, and compares it with its digest. Errors are those of
+// Verify reads every part that Blob can return, once, and compares it with its digest. The errors are those of
 // Bundle.Verify.
 func (l *Library) Verify(ctx context.Context) error {
 	for _, b := range l.bundles {
@@ -84,7 +85,7 @@ func (l *Library) Verify(ctx context.Context) error {
 	return nil
 }
 
-// bundleWith returns the first bundle that has the part.
+// bundleWith returns the first bundle that contains the part, or nil.
 func (l *Library) bundleWith(sum string) *Bundle {
 	i := slices.IndexFunc(l.bundles, func(b *Bundle) bool { _, ok := b.offsets[sum]; return ok })
 	if i < 0 {
@@ -93,7 +94,7 @@ func (l *Library) bundleWith(sum string) *Bundle {
 	return l.bundles[i]
 }
 
-// Blob returns the content with a digest, like Bundle.Blob, from any bundle that has it.
+// Blob is like Bundle.Blob, and searches all bundles.
 func (l *Library) Blob(digest string) (*io.SectionReader, bool) {
 	b := l.bundleWith(strings.TrimPrefix(digest, digestPrefix))
 	if b == nil {
@@ -102,29 +103,30 @@ func (l *Library) Blob(digest string) (*io.SectionReader, bool) {
 	return b.Blob(digest)
 }
 
-// findConflict finds two different files with one name and version for one architecture.
+// findConflict returns a *ConflictError if two bundles contain different files with the same name, version and
+// architecture.
 func (l *Library) findConflict() error {
 	type known struct{ digest, path string }
 	seen := map[string]known{}
 	for _, b := range l.bundles {
-		note := func(what, digest string) error {
+		checkPart := func(what, digest string) error {
 			key := b.index.Arch + " " + what
-			if before, ok := seen[key]; ok && before.digest != digest {
+			if earlier, ok := seen[key]; ok && earlier.digest != digest {
 				return &ConflictError{
-					What: what + " for linux/" + b.index.Arch, Paths: [2]string{before.path, b.path},
-					Digests: [2]string{before.digest, digest},
+					What: what + " for linux/" + b.index.Arch, Paths: [2]string{earlier.path, b.path},
+					Digests: [2]string{earlier.digest, digest},
 				}
 			}
 			seen[key] = known{digest, b.path}
 			return nil
 		}
 		for _, f := range b.index.Artifacts.Binaries {
-			if err := note(f.Name+" "+f.Version, f.SHA256); err != nil {
+			if err := checkPart(f.Name+" "+f.Version, f.SHA256); err != nil {
 				return err
 			}
 		}
 		for _, i := range b.index.Artifacts.Images {
-			if err := note("image "+i.Name, strings.TrimPrefix(i.Digest, digestPrefix)); err != nil {
+			if err := checkPart("image "+i.Name, strings.TrimPrefix(i.Digest, digestPrefix)); err != nil {
 				return err
 			}
 		}
@@ -132,26 +134,27 @@ func (l *Library) findConflict() error {
 	return nil
 }
 
-// For returns what hosts need of the desired release, each part from any bundle that has it. It leaves out an undesired
-// network plugin or kube-proxy, and returns images under the names that the cluster uses, including
+// For returns the parts of the desired release, each from any bundle that contains it. It leaves out network plugins
+// and kube-proxy if they are not desired. Images have the names that the cluster uses, which depend on
 // Want.OverwriteRegistry and Want.DNSRepository.
 //
-// A part whose version Want sets, or that follows from the version of Kubernetes (kubeadm, the control plane's images),
-// has exactly that version. Any other part (runc, etcd, CoreDNS, …) has the version in a bundle of that version of
-// Kubernetes; if none has the part, the version that this program would choose.
+// Some parts must have an exact version: those whose version is set in Want, and those whose version follows from the
+// Kubernetes version (kubeadm, the control-plane images). For other parts (runc, etcd, CoreDNS, …), a bundle for the
+// desired Kubernetes version determines the version. If no such bundle contains the part, it must have the version that
+// this program would choose.
 //
-// A part's version, digest, sizes and blobs come from the bundle. Its location, whether it is an archive, and which
-// hosts need it come from this program.
+// The version, digest, sizes and blobs of a part come from the bundle. This program determines its location, whether it
+// is an archive, and which hosts need it.
 //
-// The error is an *UnsupportedError for a release that this program does not install, a *MissingError with all parts
-// that no bundle has, a *MismatchError if a part's digest differs from the known one, or an *UntrustedError if parts
-// without a known digest are refused.
+// The error is an *UnsupportedError for a release that this program does not install, a *MissingError that lists all
+// parts that are in no bundle, a *MismatchError if the digest of a part differs from the known one, or an
+// *UntrustedError if parts without a known digest are refused.
 func (l *Library) For(want Want) (desired.Artifacts, error) {
 	versions, err := want.matchingVersions()
 	if err != nil {
 		return desired.Artifacts{}, err
 	}
-	shelf, claims := l.shelfFor(want), l.claims
+	shelf, claims := l.searchOrderFor(want), l.claims
 	out := desired.Artifacts{KubernetesVersion: want.KubernetesVersion, Arch: want.Arch, Pushed: true}
 	var missing []string
 	for _, f := range want.releaseFiles(versions) {
@@ -164,7 +167,7 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 		}
 		binary := f.atVersion(have.Version).fromBundle(have)
 		binary.Known,
-			err = claims.checkClaim(f.atVersion(have.Version).sourceClaim(have.SHA256, l.pathOf(have.SHA256)), false)
+			err = claims.checkClaim(f.atVersion(have.Version).newClaim(have.SHA256, l.describeSource(have.SHA256)), false)
 		if err != nil {
 			return desired.Artifacts{}, err
 		}
@@ -177,7 +180,8 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 			continue
 		}
 		img := want.imageFromBundle(i, have)
-		img.Known, err = claims.checkClaim(imageClaim(have.Name, want.Arch, have.Digest, l.pathOf(have.Digest)), false)
+		claim := newImageClaim(have.Name, want.Arch, have.Digest, l.describeSource(have.Digest))
+		img.Known, err = claims.checkClaim(claim, false)
 		if err != nil {
 			return desired.Artifacts{}, err
 		}
@@ -192,15 +196,15 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 	return out, nil
 }
 
-// fromBundle returns the file, at its version, with the content from a bundle.
+// fromBundle returns the file with the digest and size from a bundle.
 func (f file) fromBundle(have desired.Binary) desired.Binary {
 	return desired.Binary{
-		Name: f.name, Version: f.version, URL: Source{}.urlOf(f.host, f.path), SHA256: have.SHA256, Size: have.Size,
+		Name: f.name, Version: f.version, URL: Source{}.fileURL(f.host, f.path), SHA256: have.SHA256, Size: have.Size,
 		Archive: f.archive,
 	}
 }
 
-// imageFromBundle returns the image, under the cluster's name for it, with tag and content from a bundle.
+// imageFromBundle returns the image with the tag and content from a bundle, under the name that the cluster uses.
 func (w Want) imageFromBundle(i image, have desired.Image) desired.Image {
 	name := w.clusterName(have.Name)
 	return desired.Image{
@@ -208,8 +212,8 @@ func (w Want) imageFromBundle(i image, have desired.Image) desired.Image {
 	}
 }
 
-// pathOf returns the path of the bundle that provides a part.
-func (l *Library) pathOf(digest string) string {
+// describeSource returns the bundle that provides a part, for messages.
+func (l *Library) describeSource(digest string) string {
 	if b := l.bundleWith(strings.TrimPrefix(digest, digestPrefix)); b != nil {
 		return "bundle " + b.path
 	}
@@ -224,7 +228,7 @@ func (l *Library) missingError(want Want, parts []string) error {
 	return err
 }
 
-// summarize describes the release of a bundle.
+// summarize describes the release in a bundle.
 func (i Index) summarize() string {
 	containerd, _ := i.Artifacts.Binary(desired.BinaryContainerd)
 	out := fmt.Sprintf("Kubernetes %s and containerd %s for linux/%s, network plugin %s", i.KubernetesVersion,
@@ -235,7 +239,7 @@ func (i Index) summarize() string {
 	return out
 }
 
-// renameHost replaces the host of an official name with another registry.
+// renameHost replaces the host in an image name with another registry.
 func renameHost(official, registry string) string {
 	_, rest, _ := strings.Cut(official, "/")
 	return strings.Trim(registry, "/") + "/" + rest

@@ -16,30 +16,30 @@ type Bundle struct {
 	path    string
 	file    *os.File
 	index   Index
-	offsets map[string]place // by hex digest
+	offsets map[string]entryRange // by hex digest
 }
 
-// place is the position of an entry's content.
-type place struct {
+// entryRange is the position of the content of an entry in the file.
+type entryRange struct {
 	offset, size int64
 }
 
-// Open opens a bundle. It checks that the file is complete, that its index is unchanged, and that each image has
-// exactly the parts that its manifest names. It is quick, because it reads only headers and manifests, some kilobytes;
-// Verify reads the content. The caller closes it.
+// Open opens a bundle. It checks that the file is complete, that the index is unaltered, and that each image has
+// exactly the blobs in its manifest. It reads only headers and manifests, so it is fast. Verify checks the content. The
+// caller must close the bundle.
 //
-// Errors are *FormatError, *TruncatedError, *AlteredError, or the file system's.
+// The error is a *FormatError, a *TruncatedError, an *AlteredError, or one from the file system.
 func Open(path string) (*Bundle, error) {
-	return open(path, func(*Bundle) error { return nil })
+	return openWithCheck(path, func(*Bundle) error { return nil })
 }
 
-// open is like Open, with a check before any other use of the bundle.
-func open(path string, check func(*Bundle) error) (*Bundle, error) {
+// openWithCheck is like Open, but first calls check with a Bundle that has only its path and file.
+func openWithCheck(path string, check func(*Bundle) error) (*Bundle, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open bundle: %w", err)
 	}
-	b := &Bundle{path: path, file: file, offsets: map[string]place{}}
+	b := &Bundle{path: path, file: file, offsets: map[string]entryRange{}}
 	if err := check(b); err != nil {
 		_ = file.Close()
 		return nil, err
@@ -51,17 +51,17 @@ func open(path string, check func(*Bundle) error) (*Bundle, error) {
 	return b, nil
 }
 
-// Close closes the file. Blobs cannot be read any more.
+// Close closes the file. Blobs can no longer be read.
 func (b *Bundle) Close() error { return b.file.Close() }
 
 // Path returns the path that the bundle was opened with.
 func (b *Bundle) Path() string { return b.path }
 
-// Index returns the bundle's own description. It is shared: the caller must not change it.
+// Index returns the index of the bundle. The caller must not change it, because it is shared.
 func (b *Bundle) Index() Index { return b.index }
 
-// Blob returns the content with a digest ("sha256:…"), of a binary or a part of an image, and whether the bundle has
-// it. Its Size is the content's. It is not verified; the caller must check the digest.
+// Blob returns the content with a digest ("sha256:…"): a binary, or a blob of an image. It reports whether the bundle
+// contains it. The content is not verified; the caller must check its digest.
 func (b *Bundle) Blob(digest string) (*io.SectionReader, bool) {
 	at, ok := b.offsets[strings.TrimPrefix(digest, digestPrefix)]
 	if !ok {
@@ -70,7 +70,7 @@ func (b *Bundle) Blob(digest string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(b.file, at.offset, at.size), true
 }
 
-// readAndCheck reads and checks everything but the content.
+// readAndCheck reads and checks the whole file except the content of entries, apart from manifests.
 func (b *Bundle) readAndCheck() error {
 	info, err := b.file.Stat()
 	if err != nil {
@@ -96,7 +96,7 @@ func (b *Bundle) readAndCheck() error {
 	return b.checkManifests()
 }
 
-// readIndex reads the first entry.
+// readIndex reads the first entry, checks it and sets b.index. It returns the JSON text.
 func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
 	head := make([]byte, blockSize)
 	n, err := b.file.ReadAt(head, 0)
@@ -134,24 +134,25 @@ func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
 	return text, nil
 }
 
-// checkHeaders compares every header, whose position and bytes follow from the index, and the index's own digest.
+// checkHeaders checks the headers of all entries and the digest of the index. The index determines the position and the
+// bytes of every header. checkHeaders also sets b.offsets.
 func (b *Bundle) checkHeaders(indexJSON []byte) error {
-	offset, err := b.expectHeader(0, indexName, int64(len(indexJSON)))
+	offset, err := b.checkHeader(0, indexName, int64(len(indexJSON)))
 	if err != nil {
 		return err
 	}
 	end := blockSize + int64(len(indexJSON))
-	if clean, err := b.expectZeros(end, offset-end); err != nil || !clean {
-		return firstOf(err, b.alteredError("padding of "+indexName))
+	if clean, err := b.hasOnlyZeros(end, offset-end); err != nil || !clean {
+		return firstError(err, b.alteredError("padding of "+indexName))
 	}
 	for _, e := range b.index.Entries {
-		b.offsets[e.SHA256] = place{offset + blockSize, e.Size}
-		if offset, err = b.expectHeader(offset, e.Name(), e.Size); err != nil {
+		b.offsets[e.SHA256] = entryRange{offset + blockSize, e.Size}
+		if offset, err = b.checkHeader(offset, e.Name(), e.Size); err != nil {
 			return err
 		}
 	}
-	want := []byte(lastEntry(indexJSON))
-	if _, err := b.expectHeader(offset, trailerName, int64(len(want))); err != nil {
+	want := []byte(trailerText(indexJSON))
+	if _, err := b.checkHeader(offset, trailerName, int64(len(want))); err != nil {
 		return err
 	}
 	tail := make([]byte, paddedSize(int64(len(want)))+endSize)
@@ -164,8 +165,8 @@ func (b *Bundle) checkHeaders(indexJSON []byte) error {
 	return nil
 }
 
-// expectHeader checks the header at offset, and returns the offset of the next one.
-func (b *Bundle) expectHeader(offset int64, name string, size int64) (int64, error) {
+// checkHeader checks the header at offset and returns the offset of the next one.
+func (b *Bundle) checkHeader(offset int64, name string, size int64) (int64, error) {
 	want, err := tarHeader(name, size)
 	if err != nil {
 		return 0, b.malformedError(err.Error())
@@ -180,8 +181,8 @@ func (b *Bundle) expectHeader(offset int64, name string, size int64) (int64, err
 	return offset + blockSize + paddedSize(size), nil
 }
 
-// expectZeros reports whether a short range of the file, such as padding, contains only zeros.
-func (b *Bundle) expectZeros(offset, size int64) (bool, error) {
+// hasOnlyZeros reports whether a short range of the file, such as padding, contains only zeros.
+func (b *Bundle) hasOnlyZeros(offset, size int64) (bool, error) {
 	have := make([]byte, size)
 	if _, err := b.file.ReadAt(have, offset); err != nil {
 		return false, fmt.Errorf("read bundle %s: %w", b.path, err)

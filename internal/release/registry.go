@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// registries reads images for one architecture, with the credentials of the operator's container tools.
+// registries reads image manifests for one architecture. It uses the operator's credentials for container tools, such
+// as those from docker login.
 type registries struct {
 	secure, insecure *remote.Puller
 	want             Want
@@ -26,10 +27,10 @@ type registries struct {
 func newRegistries(src Source, want Want) (*registries, error) {
 	out := &registries{
 		want:  want,
-		retry: func(ctx context.Context, try func() error) error { return tryAgain(ctx, src.retryPause(), try) },
+		retry: func(ctx context.Context, try func() error) error { return retryTransient(ctx, src.retryPause(), try) },
 	}
 	var err error
-	if out.secure, err = newPuller(secure{src.httpTransport(false)}, want.Arch); err != nil {
+	if out.secure, err = newPuller(secureTransport{src.httpTransport(false)}, want.Arch); err != nil {
 		return nil, err
 	}
 	if want.Insecure {
@@ -44,7 +45,7 @@ func newPuller(through http.RoundTripper, arch string) (*remote.Puller, error) {
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithUserAgent("kubeone"),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}),
-		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // retries are made here
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), // field retry does the retries
 	)
 	if err != nil {
 		return nil, fmt.Errorf("read container registries: %w", err)
@@ -52,23 +53,23 @@ func newPuller(through http.RoundTripper, arch string) (*remote.Puller, error) {
 	return puller, nil
 }
 
-// fetched is an image of one platform with its manifest.
-type fetched struct {
+// fetchedImage is an image for one platform, with its blobs.
+type fetchedImage struct {
 	v1.Image
 	blobs []desired.Blob // manifest, config, layers
 }
 
-// getManifest reads the manifest of the image for the desired architecture, following an index.
-func (r *registries) getManifest(ctx context.Context, i image) (fetched, error) {
+// getManifest reads the image manifest for the desired architecture, which it selects if the name refers to an index.
+func (r *registries) getManifest(ctx context.Context, i image) (fetchedImage, error) {
 	puller, options := r.secure, []name.Option(nil)
-	if r.want.mayBeInsecure(i) {
+	if r.want.allowsInsecure(i) {
 		puller, options = r.insecure, []name.Option{name.Insecure}
 	}
 	ref, err := name.ParseReference(r.want.imageLocation(i), options...)
 	if err != nil {
-		return fetched{}, fmt.Errorf("image name %q: %w", r.want.imageLocation(i), err)
+		return fetchedImage{}, fmt.Errorf("image name %q: %w", r.want.imageLocation(i), err)
 	}
-	var out fetched
+	var out fetchedImage
 	err = r.retry(ctx, func() error {
 		descriptor, err := puller.Get(ctx, ref)
 		if err != nil {
@@ -84,13 +85,13 @@ func (r *registries) getManifest(ctx context.Context, i image) (fetched, error) 
 			}
 		}
 		out.Image = img
-		out.blobs, err = blobsOf(img)
+		out.blobs, err = readBlobs(img)
 		return err
 	})
 	return out, err
 }
 
-// checkPlatform checks the config of an image that is published for one platform only.
+// checkPlatform returns an error if an image that is published for a single platform does not run on the hosts.
 func (r *registries) checkPlatform(img v1.Image) error {
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -103,8 +104,8 @@ func (r *registries) checkPlatform(img v1.Image) error {
 	return nil
 }
 
-// blobsOf lists the parts of an image: manifest, config, layers.
-func blobsOf(img v1.Image) ([]desired.Blob, error) {
+// readBlobs returns the blobs of an image: manifest, config, layers.
+func readBlobs(img v1.Image) ([]desired.Blob, error) {
 	digest, err := img.Digest()
 	if err != nil {
 		return nil, err
@@ -117,11 +118,11 @@ func blobsOf(img v1.Image) ([]desired.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	return partsOf(manifest, digest.String(), size), nil
+	return listBlobs(manifest, digest.String(), size), nil
 }
 
-// partsOf lists a manifest, with the given digest and size, and what it names: config, layers.
-func partsOf(manifest *v1.Manifest, digest string, size int64) []desired.Blob {
+// listBlobs returns a manifest, which has the given digest and size, and the blobs that it refers to: config, layers.
+func listBlobs(manifest *v1.Manifest, digest string, size int64) []desired.Blob {
 	blobs := []desired.Blob{
 		{Digest: digest, Size: size, MediaType: string(manifest.MediaType)},
 		{Digest: manifest.Config.Digest.String(), Size: manifest.Config.Size,
@@ -133,7 +134,7 @@ func partsOf(manifest *v1.Manifest, digest string, size int64) []desired.Blob {
 	return blobs
 }
 
-// transferSize returns the bytes of config and layers.
+// transferSize returns the size of the config and the layers in bytes.
 func transferSize(blobs []desired.Blob) int64 {
 	var sum int64
 	for _, b := range blobs[1:] {
@@ -142,31 +143,31 @@ func transferSize(blobs []desired.Blob) int64 {
 	return sum
 }
 
-// The timeouts of one request. A whole download has none, however slow it is, but it must not stall.
+// The timeouts of one request. A whole download has no timeout, but is aborted if no data arrives for stallTimeout.
 const (
 	dialTimeout   = 10 * time.Second
 	headerTimeout = 30 * time.Second
 	stallTimeout  = 60 * time.Second
 )
 
-// errPlainHTTP refuses an unnoticed downgrade.
-var errPlainHTTP = errors.New("the registry speaks HTTP without TLS; insecureRegistry (--insecure-registry) allows " +
-	"that for overwriteRegistry's host")
+// errPlainHTTP prevents an unnoticed downgrade to plain HTTP.
+var errPlainHTTP = errors.New("the registry uses plain HTTP; insecureRegistry (--insecure-registry) allows " +
+	"that for the host of overwriteRegistry")
 
-// stallError says that a peer stopped sending. It is a net.Error, like a network timeout.
+// stallError says that the server stopped sending data. It implements net.Error, so it is treated as a network timeout.
 type stallError struct{ after time.Duration }
 
 func (e *stallError) Error() string   { return fmt.Sprintf("no data for %s", e.after) }
 func (e *stallError) Timeout() bool   { return true }
 func (e *stallError) Temporary() bool { return true }
 
-// baseTransport returns the innermost transport: the environment's proxy, no transparent decompression, which would
-// break digests, and dial timeouts.
+// baseTransport returns the transport that connects to servers. It uses the proxy in the environment and dial timeouts.
+// It does not decompress responses, because that would change digests.
 func baseTransport(skipVerify bool) http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:       &tls.Config{InsecureSkipVerify: skipVerify}, //nolint:gosec // asked for in the manifest
+		TLSClientConfig:       &tls.Config{InsecureSkipVerify: skipVerify}, //nolint:gosec // set by the operator
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: headerTimeout,
 		IdleConnTimeout:       90 * time.Second,
@@ -176,35 +177,35 @@ func baseTransport(skipVerify bool) http.RoundTripper {
 	}
 }
 
-// stalling aborts a response whose body makes no progress for a while.
-type stalling struct {
+// stallTransport aborts a response if no data arrives for the given time.
+type stallTransport struct {
 	next  http.RoundTripper
 	after time.Duration
 }
 
-func (t stalling) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t stallTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	body := &watched{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, after: t.after}
+	body := &stallBody{ReadCloser: resp.Body, ctx: ctx, cancel: cancel, after: t.after}
 	body.timer = time.AfterFunc(t.after, func() { cancel(&stallError{t.after}) })
 	resp.Body = body
 	return resp, nil
 }
 
-// watched is a body under watch. Like any body it is read by one goroutine at a time.
-type watched struct {
+// stallBody is the body of a response from stallTransport. Like any body, it must be read by one goroutine at a time.
+type stallBody struct {
 	io.ReadCloser
-	ctx    context.Context //nolint:containedctx // of the request whose body this is
+	ctx    context.Context //nolint:containedctx // of the request
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	after  time.Duration
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *stallBody) Read(p []byte) (int, error) {
 	w.timer.Reset(w.after)
 	n, err := w.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -215,17 +216,17 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *watched) Close() error {
+func (w *stallBody) Close() error {
 	w.timer.Stop()
 	err := w.ReadCloser.Close()
 	w.cancel(nil)
 	return err
 }
 
-// secure allows plain HTTP to this machine only.
-type secure struct{ next http.RoundTripper }
+// secureTransport refuses plain HTTP, except to this machine.
+type secureTransport struct{ next http.RoundTripper }
 
-func (t secure) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t secureTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && !isLoopback(req.URL.Hostname()) {
 		return nil, errPlainHTTP
 	}
@@ -237,8 +238,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// noDowngrade is a CheckRedirect that follows ten redirects, none from HTTPS to HTTP.
-func noDowngrade(req *http.Request, via []*http.Request) error {
+// checkRedirect is a CheckRedirect function. It allows ten redirects, but none from HTTPS to HTTP.
+func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("more than ten redirects")
 	}

@@ -452,9 +452,9 @@ func TestWantAndSourceAreChecked(t *testing.T) {
 		"mirror without host":  {func(_ *Want, s *Source) { s.Mirror = "mirror.example.com" }, "not a base URL"},
 		"mirror with query":    {func(_ *Want, s *Source) { s.Mirror = "https://m/?x=1" }, "not a base URL"},
 		"mirror without TLS": {func(_ *Want, s *Source) { s.Mirror = "http://m.example.com" },
-			`mirror "http://m.example.com" speaks HTTP without TLS; use https, or allow that with --insecure-mirror`},
+			`mirror "http://m.example.com" uses plain HTTP; use https, or allow plain HTTP with --insecure-mirror`},
 		"no password is shown": {func(_ *Want, s *Source) { s.Mirror = "http://me:secret@m.example.com" },
-			`mirror "http://me:xxxxx@m.example.com" speaks`},
+			`mirror "http://me:xxxxx@m.example.com" uses`},
 		"this machine's mirror without TLS": {func(_ *Want, s *Source) {
 			s.Mirror, s.Trusted = "http://127.0.0.1:1", true
 		}, "--insecure-mirror"},

@@ -1,13 +1,13 @@
-// Package release knows which binaries and container images make up a Kubernetes version, where they come from, and
-// their digests.
+// Package release determines which binaries and container images make up a Kubernetes version, where to fetch them, and
+// what their digests are.
 //
-// There are three sources. The official locations are the default: dl.k8s.io, the projects' releases on GitHub and
-// their registries. A mirror is an HTTP server with the same files under BASE/HOST/PATH, and a registry with the same
-// repositories under its own name. A bundle is one file with everything, which Create makes from one of the others, for
-// hosts without network access.
+// There are three kinds of sources. The official locations are the default: dl.k8s.io, the releases of the projects on
+// GitHub, and their registries. A mirror is an HTTP server with the same files under BASE/HOST/PATH, together with a
+// registry that has the same repositories. A bundle is a single file with every binary and image, for hosts without
+// network access. Create makes it from one of the other sources.
 //
-// Resolve and Bundle.For both return desired.Artifacts: what to install, each part with the digest to check it against.
-// Except for Artifacts.Pushed, the source does not matter after that.
+// Resolve and Library.For both return desired.Artifacts: the parts to install, each with the digest to check it
+// against. After that, Artifacts.Pushed is the only difference between sources.
 package release
 
 import (
@@ -26,20 +26,22 @@ import (
 
 // Source says where to fetch a release. The zero value means the official locations, without a cache.
 type Source struct {
-	// Mirror is the base URL of a server with the binaries under MIRROR/HOST/PATH; "" means https://HOST/PATH.
+	// Mirror is the base URL of a server that has the binaries under MIRROR/HOST/PATH. "" means the official locations,
+	// https://HOST/PATH.
 	Mirror string
 	// InsecureMirror allows plain HTTP for the mirror.
 	InsecureMirror bool
-	// Known holds digests that must match, whatever the source says.
+	// Known holds digests that the parts must have. They take precedence over the digests from the source.
 	Known Digests
-	// Trusted accepts a mirror's or custom registry's digests that are not known. The official locations are always
-	// trusted.
+	// Trusted accepts digests from a mirror or custom registry even if they are not in Known. The official locations are
+	// always trusted.
 	Trusted bool
-	// CacheDir keeps digests between runs; "" keeps none. Digests from official locations are kept forever, because a
-	// published version does not change there. Those from mirrors and custom registries are kept for an hour if they
-	// are known or the source is trusted, and "there is no such file" for a day.
+	// CacheDir is a directory that caches digests between runs; "" disables the cache. Digests from official locations
+	// never expire, because a published version does not change there. Digests from mirrors and custom registries expire
+	// after an hour; they are cached only if they are in Known or the source is trusted. The answer that a file does not
+	// exist expires after a day at most.
 	CacheDir string
-	// Transport carries requests to servers and registries; nil means one that uses the environment's proxy.
+	// Transport sends requests to servers and registries. nil means a transport that uses the proxy in the environment.
 	Transport http.RoundTripper
 	// RetryPause is the pause before the first retry after a transient failure; 0 means 500ms.
 	RetryPause time.Duration
@@ -54,7 +56,7 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "kubeone", "release"), nil
 }
 
-// validate reports whether the source is well formed and may be used; the error is a *MirrorError.
+// validate returns a *MirrorError if the mirror is not a usable base URL.
 func (s Source) validate() error {
 	if s.Mirror == "" {
 		return nil
@@ -65,7 +67,7 @@ func (s Source) validate() error {
 		return &MirrorError{s.Mirror, "is not a base URL; it looks like https://mirror.example.com/path"}
 	}
 	if u.Scheme != "https" && !s.InsecureMirror {
-		return &MirrorError{u.Redacted(), "speaks HTTP without TLS; use https, or allow that with --insecure-mirror"}
+		return &MirrorError{u.Redacted(), "uses plain HTTP; use https, or allow plain HTTP with --insecure-mirror"}
 	}
 	return nil
 }
@@ -73,23 +75,24 @@ func (s Source) validate() error {
 // isOfficial reports whether files come from their official locations.
 func (s Source) isOfficial() bool { return s.Mirror == "" }
 
-// cacheKey identifies how files are fetched, in the keys of the cache. The URLs themselves say whether TLS is used.
+// cacheKey returns how files are fetched, as a part of cache keys. It does not include whether TLS is used, because the
+// URLs say that.
 func (s Source) cacheKey() string {
 	if s.isOfficial() {
-		return wayOfficial
+		return fetchOfficial
 	}
-	return wayElsewhere
+	return fetchElsewhere
 }
 
-// urlOf returns the source's URL of HOST/PATH.
-func (s Source) urlOf(host, path string) string {
+// fileURL returns the URL of an official file at this source.
+func (s Source) fileURL(host, path string) string {
 	if s.Mirror == "" {
 		return "https://" + host + "/" + path
 	}
 	return strings.TrimRight(s.Mirror, "/") + "/" + host + "/" + path
 }
 
-// hostFor returns the host that serves the files of an official host.
+// hostFor returns the host that serves the files of an official host: the mirror, or that host itself.
 func (s Source) hostFor(official string) string {
 	if u, err := url.Parse(s.Mirror); err == nil && u.Host != "" {
 		return u.Host
@@ -109,21 +112,22 @@ func (s Source) httpTransport(skipVerify bool) http.RoundTripper {
 	if next == nil {
 		next = baseTransport(skipVerify)
 	}
-	return stalling{next: next, after: stallTimeout}
+	return stallTransport{next: next, after: stallTimeout}
 }
 
-type web struct {
+type httpFetcher struct {
 	client *http.Client
 	pause  time.Duration
 }
 
-func (s Source) httpClient() web {
-	return web{client: &http.Client{Transport: s.httpTransport(false), CheckRedirect: noDowngrade},
+func (s Source) newFetcher() httpFetcher {
+	return httpFetcher{client: &http.Client{Transport: s.httpTransport(false), CheckRedirect: checkRedirect},
 		pause: s.retryPause()}
 }
 
-// openURL makes one request and returns the body, which the caller closes, and its length or -1.
-func (w web) openURL(ctx context.Context, method, url string) (io.ReadCloser, int64, error) {
+// openURL sends one request. It returns the response body, which the caller must close, and its length, or -1 if that
+// is unknown.
+func (w httpFetcher) openURL(ctx context.Context, method, url string) (io.ReadCloser, int64, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return nil, 0, err
@@ -141,10 +145,10 @@ func (w web) openURL(ctx context.Context, method, url string) (io.ReadCloser, in
 }
 
 // fetchText fetches a small file.
-func (w web) fetchText(ctx context.Context, url string) (string, error) {
+func (w httpFetcher) fetchText(ctx context.Context, url string) (string, error) {
 	const limit = 1 << 20
 	var text []byte
-	err := tryAgain(ctx, w.pause, func() error {
+	err := retryTransient(ctx, w.pause, func() error {
 		body, _, err := w.openURL(ctx, http.MethodGet, url)
 		if err != nil {
 			return err
@@ -156,10 +160,11 @@ func (w web) fetchText(ctx context.Context, url string) (string, error) {
 	return string(text), err
 }
 
-// fetchSize returns the length of a file. If the server does not report it, it downloads the file and counts.
-func (w web) fetchSize(ctx context.Context, url string) (int64, error) {
+// fetchSize returns the size of a file. If the server does not report it, fetchSize downloads the file and counts its
+// bytes.
+func (w httpFetcher) fetchSize(ctx context.Context, url string) (int64, error) {
 	var size int64
-	err := tryAgain(ctx, w.pause, func() error {
+	err := retryTransient(ctx, w.pause, func() error {
 		body, length, err := w.openURL(ctx, http.MethodHead, url)
 		if err != nil {
 			return err
@@ -174,7 +179,7 @@ func (w web) fetchSize(ctx context.Context, url string) (int64, error) {
 	return size, err
 }
 
-func (w web) countBytes(ctx context.Context, url string) (int64, error) {
+func (w httpFetcher) countBytes(ctx context.Context, url string) (int64, error) {
 	body, _, err := w.openURL(ctx, http.MethodGet, url)
 	if err != nil {
 		return 0, err
@@ -183,7 +188,7 @@ func (w web) countBytes(ctx context.Context, url string) (int64, error) {
 	return io.Copy(io.Discard, body)
 }
 
-// Names returns the images of a release by name only, without digests, for use in manifests. It sends no requests.
+// Names returns the image names of a release, without digests. It sends no requests.
 func Names(w Want) (desired.Artifacts, error) {
 	v, err := VersionsFor(w.KubernetesVersion)
 	if err != nil {

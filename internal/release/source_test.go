@@ -48,7 +48,7 @@ func TestRedirectToPlainHTTPIsRefused(t *testing.T) {
 			}
 			return resp, nil
 		})
-		text, err := Source{Transport: redirecting}.httpClient().fetchText(t.Context(), "https://dl.k8s.io/start")
+		text, err := Source{Transport: redirecting}.newFetcher().fetchText(t.Context(), "https://dl.k8s.io/start")
 		if strings.HasPrefix(target, "https:") {
 			if err != nil || text != "content" {
 				t.Errorf("to %s: %q, %v", target, text, err)

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// window is how many entries are fetched in parallel, and kept on disk until they are written.
-const window = 8
+// maxSpooled is the maximum number of entries that are being fetched or wait on disk to be written.
+const maxSpooled = 8
 
-// spool fetches contents in parallel into unnamed files and hands them over in order.
+// spool fetches contents in parallel into unnamed temporary files, and returns them in order.
 type spool struct {
 	dir      string
 	pause    time.Duration
@@ -24,13 +24,13 @@ type spool struct {
 	count    func(bytes int64)
 }
 
-// forEach calls use with every content in order, its file at the beginning. Only verified content reaches use.
+// forEach calls use for each content in order, with a reader for its verified data.
 func (s *spool) forEach(ctx context.Context, use func(content, io.Reader) error) error {
 	slots := make([]chan *os.File, len(s.contents))
 	for n := range slots {
 		slots[n] = make(chan *os.File, 1)
 	}
-	tickets := make(chan struct{}, window)
+	tickets := make(chan struct{}, maxSpooled)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.fetchAll(ctx, group, tickets, slots) })
 	group.Go(func() error {
@@ -54,7 +54,7 @@ func (s *spool) forEach(ctx context.Context, use func(content, io.Reader) error)
 	return err
 }
 
-// fetchAll starts fetches while the window has room.
+// fetchAll starts a fetch for each content, with at most maxSpooled at a time.
 func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets chan<- struct{},
 	slots []chan *os.File) error {
 	for n, c := range s.contents {
@@ -75,7 +75,7 @@ func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets cha
 	return nil
 }
 
-// closeUnread closes the remaining files.
+// closeUnread closes the files that were fetched but not used.
 func closeUnread(slots []chan *os.File) {
 	for _, slot := range slots {
 		select {
@@ -86,14 +86,14 @@ func closeUnread(slots []chan *os.File) {
 	}
 }
 
-// fetchContent fetches and checks one content in an unnamed file, which is deleted when the caller closes it.
+// fetchContent fetches and verifies one content into an unnamed file. The file is deleted when the caller closes it.
 func (s *spool) fetchContent(ctx context.Context, c content) (*os.File, error) {
 	file, err := os.CreateTemp(s.dir, "part-*")
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(file.Name()) // if the system refuses it, the spool's directory is removed at the end
-	err = tryAgain(ctx, s.pause, func() error { return s.downloadInto(ctx, c, file) })
+	_ = os.Remove(file.Name()) // on failure, the file is removed with the directory
+	err = retryTransient(ctx, s.pause, func() error { return s.downloadInto(ctx, c, file) })
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
@@ -104,7 +104,7 @@ func (s *spool) fetchContent(ctx context.Context, c content) (*os.File, error) {
 	return file, nil
 }
 
-// downloadInto fills the file from its beginning.
+// downloadInto replaces the content of the file with a verified download.
 func (s *spool) downloadInto(ctx context.Context, c content, file *os.File) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *spool) downloadInto(ctx context.Context, c content, file *os.File) erro
 	}
 	defer func() { _ = body.Close() }()
 	hash := sha256.New()
-	counted := &counter{count: s.count}
+	counted := &byteCounter{count: s.count}
 	n, err := io.Copy(io.MultiWriter(file, hash, counted), io.LimitReader(body, c.Size+1))
 	if err == nil {
 		err = c.checkFetched(n, hex.EncodeToString(hash.Sum(nil)))
@@ -129,7 +129,8 @@ func (s *spool) downloadInto(ctx context.Context, c content, file *os.File) erro
 	return err
 }
 
-// checkFetched compares fetched content with its entry. A short answer may be complete the next time.
+// checkFetched compares fetched content with its entry. If the content is too short, the error is transient, because
+// another attempt may be complete.
 func (e Entry) checkFetched(size int64, sum string) error {
 	switch {
 	case size < e.Size:
@@ -140,66 +141,66 @@ func (e Entry) checkFetched(size int64, sum string) error {
 	return nil
 }
 
-// counter reports bytes as they pass.
-type counter struct {
+// byteCounter calls count with the number of bytes in each write.
+type byteCounter struct {
 	sum   int64
 	count func(int64)
 }
 
-func (c *counter) Write(p []byte) (int, error) {
+func (c *byteCounter) Write(p []byte) (int, error) {
 	c.sum += int64(len(p))
 	c.count(int64(len(p)))
 	return len(p), nil
 }
 
-// tally turns bytes and entries into Progress, one call at a time.
-type tally struct {
-	mu     sync.Mutex
-	now    Progress
-	report func(Progress)
+// progressReporter calls callback with the progress after each change, one call at a time.
+type progressReporter struct {
+	mu       sync.Mutex
+	now      Progress
+	callback func(Progress)
 }
 
-func (t *tally) addBytes(n int64) {
+func (t *progressReporter) addBytes(n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now.Bytes += n
-	t.tellProgress("")
+	t.callBack("")
 }
 
-func (t *tally) beginEntry(holds string) {
+func (t *progressReporter) addEntry(holds string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now.Entries++
-	t.tellProgress(holds)
+	t.callBack(holds)
 }
 
-func (t *tally) tellProgress(done string) {
-	if t.report == nil {
+func (t *progressReporter) callBack(done string) {
+	if t.callback == nil {
 		return
 	}
 	p := t.now
 	p.Done = done
-	t.report(p)
+	t.callback(p)
 }
 
-// Verify reads the whole bundle, several entries in parallel, and compares every entry with its digest. The error is an
-// *AlteredError that lists every entry that differs, ctx's if it ends first, or the file system's.
+// Verify reads the whole bundle, several entries in parallel, and compares each entry with its digest. The error is an
+// *AlteredError that lists every altered entry, ctx's error if ctx ended, or one from the file system.
 func (b *Bundle) Verify(ctx context.Context) error {
 	return b.verifyEntries(ctx, func(Entry) bool { return true })
 }
 
-// verifyEntries does that for the selected entries.
-func (b *Bundle) verifyEntries(ctx context.Context, concerns func(Entry) bool) error {
-	bad := make([]bool, len(b.index.Entries))
+// verifyEntries is like Verify, but reads only the selected entries.
+func (b *Bundle) verifyEntries(ctx context.Context, selected func(Entry) bool) error {
+	altered := make([]bool, len(b.index.Entries))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for n, e := range b.index.Entries {
-		if !concerns(e) {
+		if !selected(e) {
 			continue
 		}
 		group.Go(func() error {
 			ok, err := b.verifyEntry(ctx, e)
-			bad[n] = !ok
+			altered[n] = !ok
 			return err
 		})
 	}
@@ -208,7 +209,7 @@ func (b *Bundle) verifyEntries(ctx context.Context, concerns func(Entry) bool) e
 	}
 	out := &AlteredError{Path: b.path}
 	for n, e := range b.index.Entries {
-		if bad[n] {
+		if altered[n] {
 			out.Entries = append(out.Entries, e.Name()+" ("+e.Holds+")")
 		}
 	}
@@ -218,7 +219,7 @@ func (b *Bundle) verifyEntries(ctx context.Context, concerns func(Entry) bool) e
 	return nil
 }
 
-// verifyEntry hashes one entry and checks the padding after it.
+// verifyEntry reports whether an entry has its digest and is padded with zeros.
 func (b *Bundle) verifyEntry(ctx context.Context, e Entry) (bool, error) {
 	at := b.offsets[e.SHA256]
 	hash := sha256.New()
@@ -226,13 +227,13 @@ func (b *Bundle) verifyEntry(ctx context.Context, e Entry) (bool, error) {
 		return false, err
 	}
 	end := at.offset + at.size
-	if clean, err := b.expectZeros(end, paddedSize(at.size)-at.size); err != nil || !clean {
+	if clean, err := b.hasOnlyZeros(end, paddedSize(at.size)-at.size); err != nil || !clean {
 		return false, err
 	}
 	return hex.EncodeToString(hash.Sum(nil)) == e.SHA256, nil
 }
 
-// withContext returns a reader that ends with ctx.
+// withContext returns a reader that fails when ctx ends.
 func withContext(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		if err := ctx.Err(); err != nil {

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// Versions holds the versions that go with a Kubernetes minor version, as the projects tag them; those of binaries
-// without the leading v. Network plugins define their own.
+// Versions holds the versions that belong to a Kubernetes minor version, as the projects tag them. Versions of binaries
+// have no leading v. Network plugins define their own versions.
 type Versions struct {
 	Containerd string
 	Runc       string
 	CNIPlugins string
 	Crictl     string
 
-	// Tags of images. Etcd, CoreDNS and Pause are kubeadm's defaults of the minor version (constants.go in
+	// The tags of images. Etcd, CoreDNS and Pause are the kubeadm defaults for the minor version (constants.go in
 	// cmd/kubeadm/app/constants: DefaultEtcdVersion or SupportedEtcdVersion, CoreDNSVersion, PauseVersion).
 	Etcd    string
 	CoreDNS string
 	Pause   string
 }
 
-// versionTable is the only place with these versions, by minor version of Kubernetes 1.
+// versionTable returns the versions for each minor version of Kubernetes 1. No other place defines them.
 func versionTable() map[uint]Versions {
 	common := Versions{Runc: "1.5.2", CNIPlugins: "1.9.1"}
 	row := func(containerd, crictl, etcd, coreDNS, pause string) Versions {
@@ -51,12 +51,12 @@ func Supported() []string {
 	return out
 }
 
-// Architectures lists the architectures that this program installs on, as Go names them.
+// Architectures lists the supported CPU architectures, as Go names them.
 func Architectures() []string { return []string{"amd64", "arm64"} }
 
-// VersionsFor returns the versions that go with a Kubernetes version ("1.36.3", without v). The error is an
-// *UnsupportedError for a version that is not semantic, has build metadata or blanks around it, or whose minor is not
-// supported.
+// VersionsFor returns the versions for a Kubernetes version ("1.36.3", without v). The error is an *UnsupportedError if
+// the version is not a semantic version, has build metadata, is surrounded by spaces, or has an unsupported minor
+// version.
 func VersionsFor(kubernetesVersion string) (Versions, error) {
 	unsupported := &UnsupportedError{What: "Kubernetes version", Value: kubernetesVersion, Supported: Supported()}
 	v, err := version.ParseSemantic(kubernetesVersion)
@@ -70,8 +70,8 @@ func VersionsFor(kubernetesVersion string) (Versions, error) {
 	return versions, nil
 }
 
-// CheckContainerd reports whether kubelets of a version ("1.36.3") work with a version of containerd ("2.4.2"); the
-// error is an *UnsupportedError.
+// CheckContainerd returns an *UnsupportedError if a kubelet version ("1.36.3") does not work with a containerd version
+// ("2.4.2").
 func CheckContainerd(kubelet, containerd string) error {
 	if _, err := VersionsFor(kubelet); err != nil {
 		return err
@@ -105,13 +105,13 @@ func (w Want) matchingVersions() (Versions, error) {
 	return v, nil
 }
 
-// Digests holds sha256 digests of official artifacts that were confirmed by someone other than the artifact's source.
-// They must match, whatever mirror or bundle an artifact comes from. The zero value knows none. Digests never change,
-// and are safe for concurrent use.
+// Digests holds SHA-256 digests of official artifacts, confirmed independently of the source of the artifact. An
+// artifact must have its known digest, whether it comes from a mirror or a bundle. The zero value contains no digests.
+// A Digests is immutable and safe for concurrent use.
 //
-// Their text is what sha256sum prints in the directory of a mirror: a digest, two spaces, and the official location as
-// HOST/PATH. For an image it is the name with tag and platform, and the digest of its manifest for that platform. Empty
-// lines, and lines that begin with #, are ignored.
+// The text form is the output of sha256sum in the directory of a mirror: a digest, two spaces, and the official
+// location as HOST/PATH. For an image, the location is its name with tag and platform, and the digest is that of its
+// manifest for the platform. Empty lines and lines that begin with # are ignored.
 //
 //	<64 digits>  dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet
 //	<64 digits>  registry.k8s.io/pause:3.10.2 linux/amd64
@@ -119,19 +119,18 @@ type Digests struct {
 	known map[string]knownDigest // by the name in lists
 }
 
-// knownDigest is a digest (hex), and the list that contains it.
+// knownDigest is a digest (hex) and the list that contains it.
 type knownDigest struct{ sum, by string }
 
-// Claim is a source's digest of an official artifact.
+// Claim is a digest that a source reports for an official artifact.
 type Claim struct {
 	What   string // for messages: "kubelet 1.36.3 for linux/amd64"
 	Name   string // in lists of digests
 	SHA256 string // hex
-	Source string // who claims it: a mirror's host, a registry, a bundle's path
+	Source string // mirror host, registry, or "bundle" and its path
 }
 
-// Check compares a claim with the known digest, and reports whether there is one. The error is a *MismatchError if they
-// differ.
+// Check reports whether there is a known digest for the claim. The error is a *MismatchError if the digests differ.
 func (d Digests) Check(c Claim) (known bool, err error) {
 	want, known := d.known[c.Name]
 	if known && want.sum != c.SHA256 {
@@ -152,20 +151,20 @@ func (d *Digests) addDigest(name string, k knownDigest) error {
 	return nil
 }
 
-// MaxDigests is the maximum length of a list of digests, in bytes. A line has about 150.
+// MaxDigests is the maximum size of a list of digests in bytes. A line has about 150 bytes.
 const MaxDigests = 4 << 20
 
-// The names of lists: a file of an official host, and an image with its tag and platform.
+// The valid names in lists of digests: a file on an official host, and an image with its tag and platform.
 var (
 	fileName  = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._+~-]+)+$`)
 	imageName = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[a-z0-9._-]+)+:[A-Za-z0-9._-]+ linux/[a-z0-9]+$`)
 )
 
-// ParseDigests reads a list of digests; by is its file name. A line that Digests does not describe is an error with its
-// number, and so are two digests of one artifact.
+// ParseDigests parses a list of digests. The argument by is its file name, for messages. An invalid line is an error
+// that includes the line number; so are two different digests for the same artifact.
 func ParseDigests(text, by string) (Digests, error) {
 	if len(text) > MaxDigests {
-		return Digests{}, fmt.Errorf("%s has more than %d MiB, which is no list of digests", by, MaxDigests>>20)
+		return Digests{}, fmt.Errorf("%s is larger than %d MiB, so it is not a list of digests", by, MaxDigests>>20)
 	}
 	var out Digests
 	for n, line := range strings.Split(text, "\n") {
@@ -183,18 +182,19 @@ func ParseDigests(text, by string) (Digests, error) {
 	return out, nil
 }
 
-// parseDigest reads one line.
+// parseDigest parses one line of a list.
 func parseDigest(line string) (name, sum string, err error) {
 	const length = 64
 	if len(line) < length+2 || line[length:length+2] != "  " && line[length:length+2] != " *" {
-		return "", "", fmt.Errorf("%.80q is no line of sha256sum: 64 hexadecimal digits, two spaces, and a name", line)
+		return "", "", fmt.Errorf("%.80q is not a line as printed by sha256sum: "+
+			"64 hexadecimal digits, two spaces, and a name", line)
 	}
 	sum, name = strings.ToLower(line[:length]), strings.TrimPrefix(line[length+2:], "./")
 	if !isSHA256(sum) {
 		return "", "", fmt.Errorf("%q is not a sha256", line[:length])
 	}
 	if !fileName().MatchString(name) && !imageName().MatchString(name) {
-		return "", "", fmt.Errorf("%.80q is no official location, such as "+
+		return "", "", fmt.Errorf("%.80q is not an official location, such as "+
 			"dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet or registry.k8s.io/pause:3.10.2 linux/amd64", name)
 	}
 	return name, sum, nil

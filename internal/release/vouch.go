@@ -15,12 +15,13 @@ import (
 	"strings"
 )
 
-// sums holds the operator's digests (hex) of whole bundles; a value is true once a bundle had that digest.
-type sums map[string]bool
+// bundleSums holds the SHA-256 digests (hex) of bundle files from the operator. A value becomes true when a bundle has
+// that digest.
+type bundleSums map[string]bool
 
-// newSums reads the digests. None at all accepts every bundle; an invalid one is a *BundleSumError.
-func newSums(given []string) (sums, error) {
-	out := sums{}
+// newSums parses the digests. An empty list accepts every bundle. The error for an invalid digest is a *BundleSumError.
+func newSums(given []string) (bundleSums, error) {
+	out := bundleSums{}
 	for _, sum := range given {
 		sum = strings.ToLower(sum)
 		if !isSHA256(sum) {
@@ -31,8 +32,8 @@ func newSums(given []string) (sums, error) {
 	return out, nil
 }
 
-// checkFile reads the whole file and compares its digest, if digests were given.
-func (s sums) checkFile(ctx context.Context, b *Bundle) error {
+// checkFile compares the digest of the bundle file with the given ones. If there are none, it does not read the file.
+func (s bundleSums) checkFile(ctx context.Context, b *Bundle) error {
 	if len(s) == 0 {
 		return nil
 	}
@@ -42,25 +43,25 @@ func (s sums) checkFile(ctx context.Context, b *Bundle) error {
 	}
 	have := hex.EncodeToString(hash.Sum(nil))
 	if _, ok := s[have]; !ok {
-		return &BundleSumError{fmt.Sprintf("bundle %s has sha256 %s, which is not what was given (%s): it is another "+
-			"file, or was altered; get it again", b.path, have, briefNames(slices.Sorted(maps.Keys(s))))}
+		return &BundleSumError{fmt.Sprintf("bundle %s has sha256 %s, which differs from the given one (%s): it is a "+
+			"different file or was altered; copy it again", b.path, have, briefNames(slices.Sorted(maps.Keys(s))))}
 	}
 	s[have] = true
 	return nil
 }
 
-// unusedError returns an error for a digest that matched no bundle.
-func (s sums) unusedError() error {
+// unusedError returns an error if a given digest matched no bundle.
+func (s bundleSums) unusedError() error {
 	for _, sum := range slices.Sorted(maps.Keys(s)) {
 		if !s[sum] {
-			return &BundleSumError{"no bundle has sha256 " + sum + "; give it with its --bundle, or leave it out"}
+			return &BundleSumError{"no bundle has sha256 " + sum + "; add that bundle with --bundle, or remove the digest"}
 		}
 	}
 	return nil
 }
 
-// findChecksum finds the sha256 of the named file in a digest file. It reads both usual formats: the digest alone, and
-// lines of "<digest>  <name>" as sha256sum writes them.
+// findChecksum returns the SHA-256 of the named file from the text of a digest file. It accepts both usual formats: a
+// single digest, and lines of the form "<digest>  <name>" as sha256sum writes them.
 func findChecksum(text, name string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines {
@@ -84,8 +85,8 @@ func isSHA256(s string) bool {
 	return err == nil && len(raw) == 32 && s == strings.ToLower(s)
 }
 
-// ReadDigests reads the operator's list of digests; without a path it returns none. A list without digests is an error,
-// and so is whatever ParseDigests refuses.
+// ReadDigests reads the operator's list of digests. If the path is "", it returns no digests. A list without digests
+// and a list that ParseDigests refuses are errors.
 func ReadDigests(list string) (Digests, error) {
 	if list == "" {
 		return Digests{}, nil
@@ -101,12 +102,12 @@ func ReadDigests(list string) (Digests, error) {
 	}
 	listed, err := ParseDigests(string(text), list)
 	if err == nil && len(listed.known) == 0 {
-		err = fmt.Errorf("%s has no digest", list)
+		err = fmt.Errorf("%s contains no digests", list)
 	}
 	return listed, err
 }
 
-// UnknownNote returns a line that lists the parts to install without a known digest; "" if there are none.
+// UnknownNote returns a line that lists the parts without a known digest, or "" if there are none.
 func UnknownNote(parts []desired.Part) string {
 	var unknown []string
 	for _, p := range parts {
@@ -121,36 +122,36 @@ func UnknownNote(parts []desired.Part) string {
 		len(unknown), len(parts), briefNames(unknown))
 }
 
-// claimCheck compares sources' claims with the known digests, and collects the parts that only their source confirms.
+// claimCheck compares claims with the known digests. It collects the parts that only their source confirms.
 type claimCheck struct {
-	known   Digests
-	trusted bool // accept every claim without a known digest
-	doubt   UntrustedError
+	known     Digests
+	trusted   bool // accept claims for which there is no known digest
+	untrusted UntrustedError
 }
 
-// checkClaim reports whether the digest of the claim is known; the error is a *MismatchError. Official says that the
-// source needs no confirmation.
+// checkClaim reports whether there is a known digest for the claim. The error is a *MismatchError if the digests
+// differ. Without a known digest, checkClaim records the part as untrusted, unless the source is official or trusted.
 func (c *claimCheck) checkClaim(claim Claim, official bool) (known bool, err error) {
 	known, err = c.known.Check(claim)
 	if err != nil || known || official || c.trusted {
 		return known, err
 	}
-	c.doubt.Parts = append(c.doubt.Parts, claim.What)
-	if !slices.Contains(c.doubt.Sources, claim.Source) {
-		c.doubt.Sources = append(c.doubt.Sources, claim.Source)
+	c.untrusted.Parts = append(c.untrusted.Parts, claim.What)
+	if !slices.Contains(c.untrusted.Sources, claim.Source) {
+		c.untrusted.Sources = append(c.untrusted.Sources, claim.Source)
 	}
 	return false, nil
 }
 
-// untrustedError returns an *UntrustedError for the parts that only their source confirms, or nil if there are none.
+// untrustedError returns an *UntrustedError that lists the untrusted parts, or nil if there are none.
 func (c *claimCheck) untrustedError() error {
-	if len(c.doubt.Parts) == 0 {
+	if len(c.untrusted.Parts) == 0 {
 		return nil
 	}
-	return &c.doubt
+	return &c.untrusted
 }
 
-// isCacheable reports whether the source's claim may be kept for later runs.
+// isCacheable reports whether later runs can reuse the claim.
 func (s Source) isCacheable(claim Claim, official bool) bool {
 	known, err := s.Known.Check(claim)
 	return err == nil && (known || official || s.Trusted)

@@ -125,35 +125,37 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 		says   string // "" is no error
 	}{
 		"nothing is known": {func(*Source, *Want) {},
-			"cannot check downloads from mirror.example.com and registry.example.com, no known digest for " +
-				"kubelet 1.36.3, kubeadm 1.36.3, kubectl 1.36.3 and 13 more: give a list of trusted digests with " +
+			"cannot check downloads from mirror.example.com and registry.example.com: there is no known digest for " +
+				"kubelet 1.36.3, kubeadm 1.36.3, kubectl 1.36.3 and 13 more; pass a list of trusted digests with " +
 				"--digests FILE, or trust this source with --trust-source"},
 		"all is known":      {func(s *Source, _ *Want) { s.Known = known }, ""},
 		"taken at its word": {func(s *Source, _ *Want) { s.Trusted = true }, ""},
 		"one image is unknown": {func(s *Source, _ *Want) { s.Known = without(t, known, "pause") },
-			"cannot check downloads from registry.example.com, no known digest for image registry.k8s.io/pause:3.10.2: "},
+			"cannot check downloads from registry.example.com: there is no known digest for " +
+				"image registry.k8s.io/pause:3.10.2; "},
 		"one file is unknown": {func(s *Source, _ *Want) { s.Known = without(t, known, "runc") },
-			"cannot check downloads from mirror.example.com, no known digest for runc 1.5.2: "},
+			"cannot check downloads from mirror.example.com: there is no known digest for runc 1.5.2; "},
 		"only a registry": {func(s *Source, _ *Want) { s.Mirror = "" },
-			"cannot check downloads from registry.example.com, no known digest for " +
+			"cannot check downloads from registry.example.com: there is no known digest for " +
 				"image registry.k8s.io/kube-apiserver:v1.36.3, "},
 		"only a mirror": {func(_ *Source, w *Want) { w.OverwriteRegistry = "" },
-			"cannot check downloads from mirror.example.com, no known digest for kubelet 1.36.3, "},
+			"cannot check downloads from mirror.example.com: there is no known digest for kubelet 1.36.3, "},
 		"only a registry for CoreDNS": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.DNSRepository = "", "", "dns.example.com/coredns"
-		}, "cannot check downloads from dns.example.com, no known digest for " +
-			"image registry.k8s.io/coredns/coredns:v1.14.2: "},
+		}, "cannot check downloads from dns.example.com: there is no known digest for " +
+			"image registry.k8s.io/coredns/coredns:v1.14.2; "},
 		"where CoreDNS is anyway": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.DNSRepository = "", "", "registry.k8s.io/coredns"
 		}, ""},
 		"an insecure registry by an official name": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.Insecure = "", "registry.k8s.io", true
-		}, "cannot check downloads from registry.k8s.io, no known digest for " +
+		}, "cannot check downloads from registry.k8s.io: there is no known digest for " +
 			"image registry.k8s.io/kube-apiserver:v1.36.3, "},
 		"CoreDNS in such a registry": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.Insecure, w.DNSRepository = "", "ghcr.io", true, "ghcr.io/coredns"
 			s.Known = without(t, known, "coredns")
-		}, "cannot check downloads from ghcr.io, no known digest for image registry.k8s.io/coredns/coredns:v1.14.2: "},
+		}, "cannot check downloads from ghcr.io: there is no known digest for " +
+			"image registry.k8s.io/coredns/coredns:v1.14.2; "},
 		"an official name, securely": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry = "", "registry.k8s.io"
 			s.Known = without(t, known, "kube-apiserver")
@@ -230,7 +232,7 @@ func TestBundlesAreThoseWhoseDigestsAreGiven(t *testing.T) {
 		"upper case":          {[]string{strings.ToUpper(sumOf(a))}, []string{a}, ""},
 		"two in any order":    {[]string{sumOf(b), sumOf(a)}, []string{a, b}, ""},
 		"one for two":         {[]string{sumOf(a)}, []string{a, b}, "bundle " + b + " has sha256 " + sumOf(b)},
-		"another":             {[]string{digits("a")}, []string{a}, "is not what was given (" + digits("a") + ")"},
+		"another":             {[]string{digits("a")}, []string{a}, "differs from the given one (" + digits("a") + ")"},
 		"one too many":        {[]string{sumOf(a), digits("a")}, []string{a}, "no bundle has sha256 " + digits("a")},
 		"without a bundle":    {[]string{sumOf(a)}, nil, "no bundle has sha256 " + sumOf(a)},
 		"no digest":           {[]string{"abc"}, []string{a}, `"abc" is not a sha256`},

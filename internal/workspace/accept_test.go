@@ -35,10 +35,10 @@ func TestAcceptHostKeys(t *testing.T) {
 			"--accept-host-key worker needs the fingerprint"},
 		"whatever it shows, strictly":   {[]string{"worker"}, host.PolicyStrict, nil, nil, "worker=SHA256:..."},
 		"no host":                       {[]string{"nobody"}, host.PolicyProbe, nil, nil, `names "nobody"`},
-		"no fingerprint after the sign": {[]string{"worker="}, host.PolicyProbe, nil, nil, "no fingerprint"},
-		"an MD5 fingerprint":            {[]string{"worker=MD5:16:27"}, host.PolicyProbe, nil, nil, "no fingerprint"},
+		"no fingerprint after the sign": {[]string{"worker="}, host.PolicyProbe, nil, nil, "not a fingerprint"},
+		"an MD5 fingerprint":            {[]string{"worker=MD5:16:27"}, host.PolicyProbe, nil, nil, "not a fingerprint"},
 		"a piece of a fingerprint": {[]string{"worker=" + aFingerprint[:20]}, host.PolicyProbe, nil, nil,
-			"is no fingerprint"},
+			"is not a fingerprint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,27 +19,28 @@ import (
 	"kubeone/internal/etcd/backup"
 )
 
-// BackupOptions say for whom to encrypt a backup and where to store it. Empty fields mean the manifest's.
+// BackupOptions say whose keys can decrypt a backup and where to store it. For empty fields, the manifest applies.
 type BackupOptions struct {
-	Recipients []string // age public keys, instead of the manifest's
-	File       string   // on the operator's machine; in a directory, the file gets a generated name
-	Target     string   // off the hosts, instead of the manifest's; with File and no Target only the file is written
-	Keep       int      // number of backups of this cluster that the target keeps; 0 is the manifest's, if Prune is set
+	Recipients []string // age public keys, instead of those in the manifest
+	File       string   // on this machine; for a directory, the file name is generated
+	Target     string   // off the hosts; "" means the target in the manifest or, if File is set, none
+	Keep       int      // backups of this cluster to keep in the target if Prune is set; 0 means the manifest
 	Prune      bool     // remove the oldest backups from the target
 }
 
-// Backup describes a backup that was written.
+// Backup describes a backup that was created.
 type Backup struct {
-	Name     string          // of the file
-	Places   []string        // where it is
+	Name     string          // file name
+	Places   []string        // where it is stored
 	Size     int64           // bytes, encrypted
 	SHA256   string          // of the encrypted file
-	Removed  []string        // names of older ones that were deleted from the target
-	Metadata backup.Metadata // of its content
+	Removed  []string        // names of older backups that were deleted from the target
+	Metadata backup.Metadata // describes the content
 }
 
-// Backup backs up everything needed to restore the cluster to one encrypted file, here or off the hosts
-// (maintenance.Etcd.Backup). It changes no host, and checks recipients and target before it connects to one.
+// Backup backs up everything needed to restore the cluster to one encrypted file, on this machine or off the hosts; see
+// maintenance.Etcd.Backup. It does not change hosts. It checks the recipients and the target before it connects to a
+// host.
 func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error) {
 	recipients, err := w.backupRecipients(o)
 	if err != nil {
@@ -61,7 +62,8 @@ func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error)
 	}
 	defer members.Close()
 	if members.Alone() {
-		w.opt.Warn("etcd has no quorum: the backup has what the member on " + members.Via() + " last knew")
+		w.opt.Warn("etcd has no quorum: the backup contains the data of the member on " + members.Via() +
+			", which may be outdated")
 	}
 	if err := writeBackup(ctx, members, file, recipients, &result); err != nil {
 		return Backup{}, err
@@ -78,7 +80,7 @@ func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error)
 func writeBackup(ctx context.Context, members *maintenance.Etcd, file string, recipients []age.Recipient,
 	result *Backup) (err error) {
 	sum := sha256.New()
-	counted := &counter{}
+	counted := &byteCounter{}
 	result.Metadata, err = members.Backup(ctx, recipients, func(write func(io.Writer) error) error {
 		return backup.WriteFile(file, func(w io.Writer) error {
 			counted.w = io.MultiWriter(w, sum)
@@ -101,7 +103,7 @@ func (w *Workspace) backupRecipients(o BackupOptions) ([]age.Recipient, error) {
 	return recipients, nil
 }
 
-// backupTarget returns where to store the backup; nil for a file only.
+// backupTarget returns the target for the backup, or nil if the backup is only written to a file.
 func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 	address := o.Target
 	if address == "" && o.File == "" {
@@ -110,8 +112,7 @@ func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 	if address == "" {
 		if o.Prune {
 			return nil, &engine.ConfigError{
-				Err: errors.New("--keep is about a target, and none is given: set backup.target in the " +
-					"manifest, or --to"),
+				Err: errors.New("--keep needs a target: set backup.target in the manifest, or use --to"),
 			}
 		}
 		return nil, nil //nolint:nilnil // no target is valid
@@ -119,7 +120,7 @@ func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 	return w.openTarget(address)
 }
 
-// openTarget opens a place off the hosts, without connecting yet.
+// openTarget opens a target off the hosts. It does not connect yet.
 func (w *Workspace) openTarget(address string) (backup.Target, error) {
 	t, err := backup.OpenTarget(address, backup.TargetOptions{Getenv: os.Getenv, Host: w.openHost})
 	if err != nil {
@@ -128,8 +129,8 @@ func (w *Workspace) openTarget(address string) (backup.Target, error) {
 	return t, nil
 }
 
-// backupFile returns the path of the encrypted file, and a function that deletes it if it is only on its way to a
-// target.
+// backupFile returns the path of the encrypted file, and a function to call at the end. That function deletes the file
+// if it is only a temporary file for the upload to a target.
 func backupFile(o BackupOptions, target backup.Target, name string) (string, func(), error) {
 	if target != nil && o.File == "" {
 		dir, err := os.MkdirTemp("", "kubeone-backup-") // mode 0700
@@ -146,9 +147,9 @@ func backupFile(o BackupOptions, target backup.Target, name string) (string, fun
 	return file, func() {}, nil
 }
 
-// storeBackup uploads the file to the target, and then deletes the oldest backups there. A backup of a cluster without
-// a quorum may have less than older ones; then none is deleted.
-func (w *Workspace) storeBackup(ctx context.Context, target backup.Target, file string, o BackupOptions, alone bool,
+// storeBackup uploads the file to the target, and then deletes the oldest backups there. Without quorum it deletes
+// none, because older backups may contain data that this one does not.
+func (w *Workspace) storeBackup(ctx context.Context, target backup.Target, file string, o BackupOptions, noQuorum bool,
 	result *Backup) error {
 	f, err := os.Open(file) // #nosec G304 -- written above
 	if err != nil {
@@ -156,50 +157,50 @@ func (w *Workspace) storeBackup(ctx context.Context, target backup.Target, file 
 	}
 	defer func() { _ = f.Close() }() // only read
 	if err := target.Put(ctx, result.Name, f, result.Size); err != nil {
-		return fmt.Errorf("the backup was made and not stored: %w", err)
+		return fmt.Errorf("the backup was created but could not be stored: %w", err)
 	}
 	result.Places = append(result.Places, target.String())
 	if !o.Prune {
 		return nil
 	}
-	if alone {
-		return &engine.EtcdError{Err: fmt.Errorf("etcd has no quorum: the backup is stored as %s in %s, and none was "+
-			"removed, because older ones may have more; see kubeone status", result.Name, target)}
+	if noQuorum {
+		return &engine.EtcdError{Err: fmt.Errorf("etcd has no quorum: the backup is stored as %s in %s, but no older "+
+			"backup was removed, because it may contain more data; see kubeone status", result.Name, target)}
 	}
 	var later []string
 	result.Removed, later, err = backup.Keep(ctx, target, w.want.Name, cmp.Or(o.Keep, w.want.Backup.Keep, 1),
 		result.Name)
 	if len(later) > 0 {
-		w.opt.Warn(laterNames(target.String(), later))
+		w.opt.Warn(laterBackupsWarning(target.String(), later))
 	}
 	if err != nil {
-		return fmt.Errorf("the backup is stored, and older ones could not be removed: %w", err)
+		return fmt.Errorf("the backup is stored, but older backups could not be removed: %w", err)
 	}
 	return nil
 }
 
-// mostNamed is the maximum number of backups that a warning names.
-const mostNamed = 10
+// maxNamed is the maximum number of backups that a warning lists.
+const maxNamed = 10
 
-// laterNames warns of backups with a later time in their names than the one just made.
-func laterNames(target string, later []string) string {
+// laterBackupsWarning returns a warning about backups whose names contain a later time than that of the new backup.
+func laterBackupsWarning(target string, later []string) string {
 	more := ""
-	if n := len(later) - mostNamed; n > 0 {
+	if n := len(later) - maxNamed; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s has backups with a later time in their names than the one just made: %s%s. They do not "+
-		"count, and stay there. Check the clock of this machine, and who can write to that place", target,
-		strings.Join(later[:min(len(later), mostNamed)], ", "), more)
+	return fmt.Sprintf("%s has backups with a later time in their names than the one just made: %s%s. They "+
+		"were neither counted nor removed. Check the clock of this machine, and who can write to the target", target,
+		strings.Join(later[:min(len(later), maxNamed)], ", "), more)
 }
 
-// counter counts the bytes written.
-type counter struct {
+// byteCounter counts the bytes written to w.
+type byteCounter struct {
 	w io.Writer
 	n int64
 }
 
 // Write implements io.Writer.
-func (c *counter) Write(p []byte) (int, error) {
+func (c *byteCounter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
 	return n, err

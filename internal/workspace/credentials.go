@@ -21,7 +21,8 @@ import (
 	"sync"
 )
 
-// hostCredentials returns the desired credentials of hosts for registries and proxies.
+// hostCredentials returns the credentials that hosts should have for registries and proxies. Registries is nil if hosts
+// keep the registry credentials that they have.
 func (w *Workspace) hostCredentials() *desired.Credentials {
 	s := w.loaded.Secrets
 	out := &desired.Credentials{HTTPProxy: s.HTTPProxy, HTTPSProxy: s.HTTPSProxy}
@@ -35,8 +36,8 @@ func (w *Workspace) hostCredentials() *desired.Credentials {
 	return out
 }
 
-// secretsOf returns the secret parts of a registry's credentials.
-func secretsOf(r v1beta2.ContainerdRegistryAuthConfig) []string {
+// registrySecrets returns the secret parts of registry credentials.
+func registrySecrets(r v1beta2.ContainerdRegistryAuthConfig) []string {
 	out := []string{r.Password, r.Auth, r.IdentityToken}
 	if text, err := base64.StdEncoding.DecodeString(r.Auth); err == nil {
 		_, password, _ := strings.Cut(string(text), ":")
@@ -45,7 +46,7 @@ func secretsOf(r v1beta2.ContainerdRegistryAuthConfig) []string {
 	return out
 }
 
-// knownCA is the file on this machine with the cluster's known CA. It is safe for concurrent use.
+// knownCA is the file on this machine that contains the hash of the known cluster CA. It is safe for concurrent use.
 type knownCA struct {
 	path string
 
@@ -54,11 +55,11 @@ type knownCA struct {
 	saved string // content of the file
 }
 
-// pinnedForm matches the content of the file, in the format of kubeadm's --discovery-token-ca-cert-hash.
-var pinnedForm = pattern.Lazy(`^sha256:[0-9a-f]{64}$`)
+// caHashPattern matches the content of the file, in the format of --discovery-token-ca-cert-hash in kubeadm.
+var caHashPattern = pattern.Lazy(`^sha256:[0-9a-f]{64}$`)
 
-// openKnownCA reads the file, if it exists. A CA certificate from the operator takes precedence, and becomes the known
-// one after the cluster has answered with it.
+// openKnownCA reads the file, if it exists. A CA certificate from the operator takes precedence; it is saved after the
+// cluster has presented it.
 func openKnownCA(path, certificate string) (*knownCA, error) {
 	k := &knownCA{path: path}
 	if certificate != "" {
@@ -67,7 +68,7 @@ func openKnownCA(path, certificate string) (*knownCA, error) {
 			return nil, fmt.Errorf("--ca-file: %w", err)
 		}
 		if k.ca = probe.CAHash(pem); k.ca == "" {
-			return nil, fmt.Errorf("--ca-file %s: no certificate is in it", certificate)
+			return nil, fmt.Errorf("--ca-file %s does not contain a certificate", certificate)
 		}
 		return k, nil
 	}
@@ -79,21 +80,21 @@ func openKnownCA(path, certificate string) (*knownCA, error) {
 		return nil, err
 	}
 	k.saved = strings.TrimSpace(string(text))
-	if k.ca = k.saved; !pinnedForm().MatchString(k.ca) {
-		return nil, fmt.Errorf("%s does not hold the hash of a CA (sha256:…, 64 hexadecimal digits): correct it, or "+
-			"remove it to take the cluster at its word once more", path)
+	if k.ca = k.saved; !caHashPattern().MatchString(k.ca) {
+		return nil, fmt.Errorf("%s does not contain a CA hash (sha256: and 64 hexadecimal digits): correct it, or "+
+			"remove it to trust the CA that the cluster presents", path)
 	}
 	return k, nil
 }
 
-// CA returns the hash of the cluster's CA; "" if it is not known.
+// CA returns the hash of the cluster CA, or "" if it is not known.
 func (k *knownCA) CA() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ca
 }
 
-// Know writes the hash to the file, unless it is there; "" removes the file.
+// Know saves the hash in the file, unless it is already there. "" removes the file.
 func (k *knownCA) Know(ca string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,11 +122,11 @@ func (k *knownCA) Know(ca string) error {
 	return nil
 }
 
-// errNoKubeconfig says that no kubeconfig names the cluster.
+// errNoKubeconfig says that no kubeconfig was found, or that it is empty.
 var errNoKubeconfig = errors.New("there is no kubeconfig: give one with --kubeconfig; kubeone kubeconfig prints it")
 
-// OpenKubeconfig reads the operator's own kubeconfig; if path is "", like kubectl: $KUBECONFIG, else ~/.kube/config. It
-// reads the files that it refers to now. The error is an *engine.ConfigError if none is usable.
+// OpenKubeconfig reads the operator's kubeconfig, and the files that it refers to. If path is "", it uses the same
+// files as kubectl: $KUBECONFIG, else ~/.kube/config. The error is an *engine.ConfigError if no kubeconfig is usable.
 func OpenKubeconfig(path string) (cluster.Access, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -146,11 +147,12 @@ func OpenKubeconfig(path string) (cluster.Access, error) {
 	return cluster.Access{Kubeconfig: text}, err
 }
 
-// ServiceAccountDir is the directory of a pod's service account files.
+// ServiceAccountDir is the directory with the service account files in a pod.
 const ServiceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// OpenKubeconfigOrPod is like OpenKubeconfig. In a pod without a kubeconfig it uses the pod's service account, with the
-// files in serviceAccountDir: through the cluster's Service, with the token read again for each request.
+// OpenKubeconfigOrPod is like OpenKubeconfig. In a pod without a kubeconfig, it uses the service account of the pod,
+// with the files in serviceAccountDir. It then connects through the Service of the API server, and reads the token
+// again for each request.
 //
 // Source: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 func OpenKubeconfigOrPod(path, serviceAccountDir string) (cluster.Access, error) {
@@ -160,15 +162,15 @@ func OpenKubeconfigOrPod(path, serviceAccountDir string) (cluster.Access, error)
 		return access, err
 	}
 	token, ca := filepath.Join(serviceAccountDir, "token"), filepath.Join(serviceAccountDir, "ca.crt")
-	switch _, none := os.Stat(token); {
-	case errors.Is(none, fs.ErrNotExist):
+	switch _, statErr := os.Stat(token); {
+	case errors.Is(statErr, fs.ErrNotExist):
 		return access, err
-	case none != nil:
-		return access, &engine.ConfigError{Err: fmt.Errorf("the pod's service account: %w", none)}
+	case statErr != nil:
+		return access, &engine.ConfigError{Err: fmt.Errorf("read the service account of the pod: %w", statErr)}
 	}
 	text, err := os.ReadFile(ca)
 	if err != nil {
-		return access, &engine.ConfigError{Err: fmt.Errorf("the pod's service account: %w", err)}
+		return access, &engine.ConfigError{Err: fmt.Errorf("read the service account of the pod: %w", err)}
 	}
 	const name = "pod"
 	port := cmp.Or(os.Getenv("KUBERNETES_SERVICE_PORT"), "443")

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// acceptances holds the machines that may present another host key than the known one, with the value of
-// host.Target.Accept for each.
+// acceptances holds the machines that may present a host key other than the known one. The values are those of
+// host.Target.Accept.
 type acceptances struct {
 	hosts    map[string]string // by host ID
 	bastions map[string]string // by address in the manifest
 }
 
-// parseAcceptances parses the values of host.AcceptFlag: "HOST" or "HOST=SHA256:...". Without a fingerprint, an
+// parseAcceptances parses the values of host.AcceptFlag: "HOST" or "HOST=SHA256:...". Without a fingerprint, the
 // operator must see the key before it is recorded, and only host.PolicyProbe shows keys.
 func (w *Workspace) parseAcceptances(policy host.Policy) (acceptances, error) {
 	a := acceptances{map[string]string{}, map[string]string{}}
@@ -30,13 +30,13 @@ func (w *Workspace) parseAcceptances(policy host.Policy) (acceptances, error) {
 		name, key, given := strings.Cut(value, "=")
 		switch {
 		case !given && policy != host.PolicyProbe:
-			return a, wrongAcceptance("%s needs the fingerprint here, because keys are recorded without being shown: "+
+			return a, newAcceptError("%s needs the fingerprint here, because keys are recorded without being shown: "+
 				"%s=SHA256:...; kubeone plan shows it", name, name)
 		case !given:
 			key = host.AcceptShown
 		case !fingerprint().MatchString(key):
-			return a, wrongAcceptance("%s: %q is no fingerprint; it is SHA256: and 43 characters, as kubeone plan and "+
-				"ssh-keygen -lf show it", name, key)
+			return a, newAcceptError("%s: %q is not a fingerprint, which is SHA256: and 43 characters, as kubeone plan "+
+				"and ssh-keygen -lf show it", name, key)
 		}
 		if err := w.acceptKey(a, name, key); err != nil {
 			return a, err
@@ -45,7 +45,7 @@ func (w *Workspace) parseAcceptances(policy host.Policy) (acceptances, error) {
 	return a, nil
 }
 
-// acceptKey adds a key for the named machine: a host, or a bastion by its address.
+// acceptKey accepts a key for the named machine: a host, or a bastion given by address.
 func (w *Workspace) acceptKey(into acceptances, name, key string) error {
 	if h, ok := w.want.Host(name); ok {
 		into.hosts[h.ID] = key
@@ -62,16 +62,16 @@ func (w *Workspace) acceptKey(into acceptances, name, key string) error {
 	return err
 }
 
-// fingerprint matches the fingerprint of a key: base64 of 32 bytes.
+// fingerprint matches the fingerprint of a key: SHA256: and 32 bytes in base64.
 var fingerprint = pattern.Lazy(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
-func wrongAcceptance(format string, args ...any) error {
+func newAcceptError(format string, args ...any) error {
 	return &engine.ConfigError{Err: fmt.Errorf(host.AcceptFlag+" "+format, args...)}
 }
 
-// Login returns how the operator logs in to machines outside any manifest: with ssh's keys and known hosts. Unknown
-// host keys are shown before they are approved; with record they are recorded without approval. Both use known_hosts in
-// DefaultStateDir.
+// Login returns connection settings for machines outside any manifest. They use the operator's SSH keys and known
+// hosts. Unknown host keys are shown for approval; if record is set, they are recorded without approval. They are
+// recorded in known_hosts in DefaultStateDir.
 func Login(passphrase func(string) ([]byte, error), record bool, warn func(string)) sshpool.Options {
 	o := sshpool.Options{KnownHosts: host.PolicyProbe, Passphrase: passphrase, Warn: warn}
 	if record {
@@ -83,7 +83,8 @@ func Login(passphrase func(string) ([]byte, error), record bool, warn func(strin
 	return o
 }
 
-// UpgradeOptions override settings of the manifest's upgrade section for one run; nil and "" keep the manifest's.
+// UpgradeOptions override settings in the upgrade section of the manifest for one run. nil and "" keep the setting in
+// the manifest.
 type UpgradeOptions struct {
 	MaxUnavailable string // "2", "25%"
 	MaxParallel    *int
@@ -92,7 +93,7 @@ type UpgradeOptions struct {
 	OnTimeout      string // stop, skip, force
 }
 
-// applyTo applies the options to the desired settings.
+// applyTo applies the options to the desired settings. The error names the invalid flag.
 func (o UpgradeOptions) applyTo(u *desired.Upgrade) error {
 	if o.MaxUnavailable != "" {
 		share, err := manifest.ParseShare(o.MaxUnavailable)
@@ -113,22 +114,22 @@ func (o UpgradeOptions) applyTo(u *desired.Upgrade) error {
 	}
 	if o.DrainTimeout != nil {
 		if *o.DrainTimeout <= 0 {
-			return fmt.Errorf("--drain-timeout: %s is not a time to wait", *o.DrainTimeout)
+			return fmt.Errorf("--drain-timeout: %s is not a positive duration", *o.DrainTimeout)
 		}
 		u.Drain.Timeout = *o.DrainTimeout
 	}
-	switch as := desired.OnTimeout(o.OnTimeout); as {
+	switch action := desired.OnTimeout(o.OnTimeout); action {
 	case "":
 	case desired.DrainStop, desired.DrainSkip, desired.DrainForce:
-		u.Drain.OnTimeout = as
+		u.Drain.OnTimeout = action
 	default:
-		return fmt.Errorf("--on-drain-timeout: %q is none of %s, %s and %s",
+		return fmt.Errorf("--on-drain-timeout: %q is not %s, %s or %s",
 			o.OnTimeout, desired.DrainStop, desired.DrainSkip, desired.DrainForce)
 	}
 	return nil
 }
 
-// overrideManifest applies the run's own settings to the manifest.
+// overrideManifest applies the options for this run to the desired cluster.
 func (w *Workspace) overrideManifest() error {
 	if v := strings.TrimPrefix(w.opt.Version, "v"); v != "" {
 		w.want.KubernetesVersion = v
@@ -136,7 +137,8 @@ func (w *Workspace) overrideManifest() error {
 	return w.opt.Upgrade.applyTo(&w.want.Upgrade)
 }
 
-// DefaultStateDir returns $KUBEONE_STATE, else kubeone in the user's state directory (XDG).
+// DefaultStateDir returns $KUBEONE_STATE or, if that is not set, the directory kubeone in the user's state directory
+// (XDG).
 func DefaultStateDir() (string, error) {
 	if dir := os.Getenv("KUBEONE_STATE"); dir != "" {
 		return dir, nil
@@ -146,7 +148,7 @@ func DefaultStateDir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("no place for known hosts and journals: %w; set KUBEONE_STATE", err)
+		return "", fmt.Errorf("find the directory for known hosts and journals: %w; set KUBEONE_STATE", err)
 	}
 	return filepath.Join(home, ".local", "state", "kubeone"), nil
 }
@@ -161,12 +163,12 @@ func stateDir(base, cluster string) (string, error) {
 	return filepath.Join(base, cluster), nil
 }
 
-// Journals returns the directory with this machine's journals of the cluster's runs. It need not exist.
+// Journals returns the directory with the journals of this machine's runs for the cluster. It may not exist.
 func (w *Workspace) Journals() string { return filepath.Join(w.stateDir, "journal") }
 
 func (w *Workspace) knownHosts() string { return filepath.Join(w.stateDir, "known_hosts") }
 
-// Holder returns the operator's name in locks and records: "user@machine".
+// Holder returns the name of the operator for locks and records: "user@machine".
 func Holder() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

@@ -29,7 +29,7 @@ func TestHooksRunInTheManifestsFolder(t *testing.T) {
 	h := apply.Hook{
 		Command: []string{"./tell.sh", "it's a  word"}, Env: []string{"KUBEONE_NODE=cp-1"}, Timeout: time.Minute,
 	}
-	if err := runHook(dir)(t.Context(), h, &out); err != nil {
+	if err := newHookRunner(dir)(t.Context(), h, &out); err != nil {
 		t.Fatal(err)
 	}
 	if want := "it's a  word of cp-1 in " + dir + "\ntold\n"; out.String() != want {
@@ -51,7 +51,7 @@ func TestHooksThatFailSayHow(t *testing.T) {
 		{[]string{"sh", "-c", "kill -9 $$"}, time.Minute, "failed: sh ended by signal: killed"},
 	} {
 		began := time.Now()
-		err := runHook(t.TempDir())(t.Context(), apply.Hook{Command: c.command, Timeout: c.timeout}, &bytes.Buffer{})
+		err := newHookRunner(t.TempDir())(t.Context(), apply.Hook{Command: c.command, Timeout: c.timeout}, &bytes.Buffer{})
 		if err == nil || !strings.HasPrefix(err.Error(), c.says) {
 			t.Errorf("%q: %v, want %q", c.command, err, c.says)
 		}
@@ -70,7 +70,7 @@ func TestAHookEndsWithItsRun(t *testing.T) {
 		cancel()
 	}()
 	h := apply.Hook{Command: []string{"sh", "-c", "echo begun; exec sleep 600"}, Timeout: time.Minute}
-	err := runHook(t.TempDir())(ctx, h, writerFunc(func(p []byte) (int, error) {
+	err := newHookRunner(t.TempDir())(ctx, h, writerFunc(func(p []byte) (int, error) {
 		close(started)
 		return len(p), nil
 	}))
@@ -79,7 +79,7 @@ func TestAHookEndsWithItsRun(t *testing.T) {
 	}
 	lost, lose := context.WithCancelCause(t.Context())
 	lose(locks.ErrLost)
-	if err := runHook(t.TempDir())(lost, h, io.Discard); !errors.Is(err, locks.ErrLost) {
+	if err := newHookRunner(t.TempDir())(lost, h, io.Discard); !errors.Is(err, locks.ErrLost) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -114,7 +114,7 @@ const hookOfAProgram = "KUBEONE_TEST_HOOK"
 
 func TestMain(m *testing.M) {
 	if command := os.Getenv(hookOfAProgram); command != "" {
-		_ = runHook(os.TempDir())(context.Background(), apply.Hook{
+		_ = newHookRunner(os.TempDir())(context.Background(), apply.Hook{
 			Command: []string{"sh", "-c", command}, Timeout: time.Hour,
 		}, os.Stdout)
 		return

@@ -14,23 +14,24 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// openPool prepares connections.
+// openPool creates the connection pool. It does not connect yet.
 func (w *Workspace) openPool() *sshpool.Pool {
 	o := w.opt.Pool
 	o.KnownHosts, o.Passphrase, o.Warn = w.unknownKeyPolicy(), w.opt.Passphrase, w.opt.Warn
 	o.RecordFile = w.knownHosts()
 	o.OnRecord = func(c host.FirstContact) {
-		was := "was not known"
+		status := "was not known"
 		if len(c.Replaces) > 0 {
-			was = "is accepted in place of " + host.KnownKeys(c.Replaces)
+			status = "is accepted in place of " + host.KnownKeys(c.Replaces)
 		}
 		w.opt.Warn(fmt.Sprintf("%s (%s): host key %s %s and is now recorded in %s", c.Host, c.Address, c.Fingerprint,
-			was, o.RecordFile))
+			status, o.RecordFile))
 	}
 	return sshpool.New(o)
 }
 
-// unknownKeyPolicy returns the policy for unknown host keys.
+// unknownKeyPolicy returns the policy for unknown host keys. strictHostKeys in the manifest takes precedence over the
+// option.
 func (w *Workspace) unknownKeyPolicy() host.Policy {
 	if w.loaded.StrictHostKeys {
 		return host.PolicyStrict
@@ -38,8 +39,8 @@ func (w *Workspace) unknownKeyPolicy() host.Policy {
 	return w.opt.NewHosts
 }
 
-// openHosts returns all hosts, not yet connected. If several fail for one reason, such as a missing key, there is one
-// error.
+// openHosts returns all hosts by ID, not yet connected. If several hosts fail for the same reason, such as a missing
+// key, it returns a single error for them.
 func (w *Workspace) openHosts() (map[string]host.Host, error) {
 	accept, err := w.parseAcceptances(w.unknownKeyPolicy())
 	if err != nil {
@@ -65,11 +66,12 @@ func (w *Workspace) openHosts() (map[string]host.Host, error) {
 			failed = append(failed, err)
 		}
 	}
-	return out, firstOf(failed)
+	return out, firstHostError(failed)
 }
 
-// firstOf returns the first error, with the names of all hosts that have the same one; nil if there is none.
-func firstOf(failed []error) error {
+// firstHostError returns the first error, with the names of all hosts that failed for the same reason. It returns nil
+// if there are no errors.
+func firstHostError(failed []error) error {
 	if len(failed) == 0 {
 		return nil
 	}
@@ -91,7 +93,7 @@ func firstOf(failed []error) error {
 	return &all
 }
 
-// openHost returns an unconnected host; it finds errors without a request.
+// openHost returns a host without connecting to it. The error is one that can be found without a connection.
 func (w *Workspace) openHost(t host.Target) (host.Host, error) {
 	if err := w.pool.Check(t); err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (w *Workspace) openHost(t host.Target) (host.Host, error) {
 	return w.pool.Host(t), nil
 }
 
-// Target returns how to reach a host; what the manifest does not set stays zero.
+// Target returns the connection settings of a host. Settings that are not in the manifest stay zero.
 func Target(h desired.Host) (host.Target, error) {
 	name := h.Hostname
 	if name == "" {
@@ -134,7 +136,7 @@ func Target(h desired.Host) (host.Target, error) {
 	return t, nil
 }
 
-// parseHostKey parses a host key in base64 of its wire format.
+// parseHostKey parses a host key in wire format, encoded as base64.
 func parseHostKey(name, key string) ([]ssh.PublicKey, error) {
 	if key == "" {
 		return nil, nil

@@ -117,7 +117,7 @@ func TestWhereThereIsNoPod(t *testing.T) { //nolint:paralleltest // it sets the 
 				t.Fatal(err)
 			}
 			return ""
-		}, "the pod's service account: open "},
+		}, "read the service account of the pod: open "},
 		"a kubeconfig that is named, and is not there": {func(_ *testing.T, dir string) string {
 			return filepath.Join(dir, "none")
 		}, given},

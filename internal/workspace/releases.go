@@ -18,26 +18,26 @@ import (
 	"kubeone/internal/release"
 )
 
-// releases provides the releases of bundles, or of the locations from which hosts download. It caches results, so that
-// an engine gets the same answer again.
+// releases provides releases from bundles, or from the locations from which hosts download. It caches results, so that
+// an engine gets the same answer each time.
 type releases struct {
 	source  release.Source
 	bundles *release.Library       // nil if hosts download
-	image   *controllerimage.Image // nil if no controllers must run
+	image   *controllerimage.Image // nil if the cluster does not run the controllers
 
-	mu    sync.Mutex
-	known map[release.Want]desired.Artifacts
+	mu       sync.Mutex
+	resolved map[release.Want]desired.Artifacts
 }
 
 var _ engine.Releases = (*releases)(nil)
 
-// Releases are open releases, which the caller closes.
+// Releases are open releases. The caller must close them.
 type Releases interface {
 	engine.Releases
 	Close()
 }
 
-// OpenReleases opens the bundles, if there are any, and the operator's list of digests. Without bundles, hosts download
+// OpenReleases opens the bundles and the operator's list of digests, if there are any. Without bundles, hosts download
 // from the mirror; "" means the official locations.
 func OpenReleases(ctx context.Context, o Options, mirror string) (Releases, error) {
 	return openReleases(ctx, o, mirror)
@@ -48,17 +48,15 @@ func openReleases(ctx context.Context, o Options, mirror string) (*releases, err
 	if err != nil {
 		return nil, err
 	}
-	r := &releases{known: map[release.Want]desired.Artifacts{}, source: release.Source{
+	r := &releases{resolved: map[release.Want]desired.Artifacts{}, source: release.Source{
 		Mirror: mirror, InsecureMirror: o.InsecureMirror, Known: known, Trusted: o.TrustSource,
 	}}
 	if dir, err := release.DefaultCacheDir(); err == nil {
 		r.source.CacheDir = dir
 	}
 	if len(o.Bundles)+len(o.BundleSHA256) > 0 {
-		vouched := release.LibraryOptions{
-			Known: known, SHA256: o.BundleSHA256, Strict: o.Digests != "",
-		}
-		r.bundles, err = release.OpenLibrary(ctx, vouched, o.Bundles...)
+		options := release.LibraryOptions{Known: known, SHA256: o.BundleSHA256, Strict: o.Digests != ""}
+		r.bundles, err = release.OpenLibrary(ctx, options, o.Bundles...)
 	}
 	return r, err
 }
@@ -76,7 +74,7 @@ func (r *releases) Names(want release.Want) (desired.Artifacts, error) { return 
 
 func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Artifacts, error) {
 	r.mu.Lock()
-	a, ok := r.known[want]
+	a, ok := r.resolved[want]
 	r.mu.Unlock()
 	if ok {
 		return a, nil
@@ -84,7 +82,7 @@ func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Arti
 	a, err := r.findRelease(ctx, want)
 	if err == nil {
 		r.mu.Lock()
-		r.known[want] = a
+		r.resolved[want] = a
 		r.mu.Unlock()
 	}
 	return a, err
@@ -123,7 +121,7 @@ func (r *releases) Blob(sum string) (io.Reader, int64, error) {
 	return content, size, nil
 }
 
-// Bundle returns a whole bundle, by its name in desired.BundleFile.
+// Bundle returns the content of a bundle, by its name in desired.BundleFile, and its size.
 func (r *releases) Bundle(name string) (io.Reader, int64, error) {
 	if r.bundles != nil {
 		if content, ok := r.bundles.File(name); ok {
@@ -131,31 +129,32 @@ func (r *releases) Bundle(name string) (io.Reader, int64, error) {
 			return content, size, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("no bundle is %s", name)
+	return nil, 0, fmt.Errorf("no bundle has the name %s", name)
 }
 
-// ReleasesOf opens releases for callers that learn the mirror later, and for which bundles may appear in a directory
-// meanwhile. It is safe for concurrent use.
+// ReleasesOf opens releases for callers that learn the mirror later. It also uses bundles that appear in a directory in
+// the meantime. It is safe for concurrent use.
 type ReleasesOf struct {
 	opt Options
 
 	mu   sync.Mutex
 	open map[string]opened // by mirror
-	// earlier holds those that were open before the directory changed. Work that began with them continues with them.
-	earlier []*releases
+	// replaced holds releases that were opened before the directory changed. They stay open, because some work may still
+	// use them.
+	replaced []*releases
 }
 
-// opened holds releases, and the directory's files that they were opened with.
+// opened holds releases, and the bundle files in the directory when they were opened.
 type opened struct {
 	*releases
 	files []bundleFile
 }
 
-// NewReleasesOf returns a ReleasesOf with nothing open.
+// NewReleasesOf returns a ReleasesOf without open releases.
 func NewReleasesOf(o Options) *ReleasesOf { return &ReleasesOf{opt: o, open: map[string]opened{}} }
 
-// From is like OpenReleases, but reuses open releases as long as the directory has the same files. The error names a
-// file that cannot be used; no other file replaces it.
+// From is like OpenReleases, but reuses open releases while the files in the directory stay the same. The error names
+// the first file that cannot be used; it is not skipped.
 func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +179,7 @@ func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, 
 		return nil, err
 	}
 	if isOpen {
-		r.earlier = append(r.earlier, before.releases)
+		r.replaced = append(r.replaced, before.releases)
 	}
 	r.open[mirror] = opened{open, files}
 	return open, nil
@@ -193,25 +192,25 @@ func (r *ReleasesOf) Close() {
 	for _, open := range r.open {
 		open.Close()
 	}
-	for _, open := range r.earlier {
+	for _, open := range r.replaced {
 		open.Close()
 	}
 }
 
-// bundleFile is what is known of a file without reading it.
+// bundleFile identifies a file and its version without reading it.
 type bundleFile struct {
 	path string
 	info fs.FileInfo
 }
 
-// isUnchanged reports whether the file was neither replaced nor written to.
+// isUnchanged reports whether the file has been neither replaced nor modified.
 func (f bundleFile) isUnchanged(now bundleFile) bool {
 	return f.path == now.path && os.SameFile(f.info, now.info) && f.info.Size() == now.info.Size() &&
 		f.info.ModTime().Equal(now.info.ModTime())
 }
 
-// bundleFiles returns the bundles in a directory, by name. A file must get its name *.tar only when it is complete;
-// hidden and other files are ignored. A missing directory has none.
+// bundleFiles returns the bundles in a directory, sorted by name. A file must not have the extension .tar before it is
+// complete. Hidden files and files with other extensions are ignored. A missing directory counts as empty.
 func bundleFiles(dir string) ([]bundleFile, error) {
 	if dir == "" {
 		return nil, nil
@@ -226,9 +225,9 @@ func bundleFiles(dir string) ([]bundleFile, error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		info, err := os.Stat(path) // of a link's target
+		info, err := os.Stat(path) // follows links
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was removed just now
+		case errors.Is(err, fs.ErrNotExist): // it was removed in the meantime
 		case err != nil:
 			return nil, &engine.ConfigError{Err: fmt.Errorf("directory of bundles: %w", err)}
 		case info.Mode().IsRegular():

@@ -10,9 +10,9 @@ import (
 	"kubeone/internal/etcd/snapshot"
 )
 
-// SaveSnapshot saves a verified snapshot of etcd on this machine, mode 0600, and returns its path. It contains all
-// Secrets of the cluster. In a directory the file gets a generated name. A snapshot of another cluster than the API's
-// is an error and not kept.
+// SaveSnapshot saves a verified etcd snapshot on this machine, with mode 0600, and returns its path. The snapshot
+// contains all Secrets in the cluster. If path is a directory, the file name is generated. If the snapshot is from a
+// cluster other than that of the API server, SaveSnapshot removes it and returns an error.
 func (w *Workspace) SaveSnapshot(ctx context.Context, members *maintenance.Etcd,
 	path string) (string, snapshot.Info, error) {
 	if stat, err := os.Stat(path); err == nil && stat.IsDir() {

@@ -19,17 +19,17 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Source is a verified copy of a cluster's data. The caller closes it.
+// Source is a verified copy of the data of a cluster, from which to recover it. The caller must close it.
 type Source struct {
 	about   plan.Copy
 	content apply.Copy
 	close   []func() error
 }
 
-// Request returns a recovery from the copy.
+// Request returns the request to recover the cluster from the copy.
 func (s *Source) Request() engine.Recover { return engine.Recover{About: s.about, Content: s.content} }
 
-// Close ends the use of the copy and deletes a downloaded backup.
+// Close closes the copy and deletes a downloaded backup.
 func (s *Source) Close() {
 	for i := len(s.close) - 1; i >= 0; i-- {
 		_ = s.close[i]() // only read
@@ -39,14 +39,14 @@ func (s *Source) Close() {
 // SourceOptions say how to open a copy.
 type SourceOptions struct {
 	Identity string // file of the private key for an encrypted backup
-	// AllowUnsigned accepts a backup with an unknown CA, and a bare snapshot instead of a backup.
+	// AllowUnsigned accepts a backup whose CA is not known, and a bare snapshot where a backup is expected.
 	AllowUnsigned bool
 }
 
 // OpenSource opens and verifies the source of a recovery: "surviving-member", a backup (a file, or its address in a
-// target off the hosts), or a bare snapshot of etcd. A backup must be signed by the cluster's CA that this machine
-// knows. A bare snapshot is not signed: in place of a backup it needs AllowUnsigned. A truncated, altered, forged or
-// unrelated file is a *ConfigError.
+// target off the hosts), or a bare etcd snapshot. A backup must be signed by the cluster CA that this machine knows. A
+// bare snapshot is not signed, so it needs AllowUnsigned where a backup is expected. The error for a truncated,
+// altered, forged or unrelated file is an *engine.ConfigError.
 func (w *Workspace) OpenSource(ctx context.Context, from string, o SourceOptions) (*Source, error) {
 	s := &Source{about: plan.Copy{From: step.SurvivingMember}}
 	if from == string(step.SurvivingMember) {
@@ -78,16 +78,17 @@ func (w *Workspace) openCopy(ctx context.Context, s *Source, from string, o Sour
 		}
 		return s.openBackup(ctx, path, o, ca)
 	}
-	if why := expectsBackup(from, o); why != "" && !o.AllowUnsigned {
+	if reason := backupExpectedReason(from, o); reason != "" && !o.AllowUnsigned {
 		return fmt.Errorf("%s is not an encrypted backup. It may be a bare snapshot of etcd, which is not "+
 			"signed. %s, so it may have replaced a backup. Find out where it comes from; "+
-			"kubeone recover --allow-unsigned accepts a bare snapshot anyway", from, why)
+			"kubeone recover --allow-unsigned accepts a bare snapshot anyway", from, reason)
 	}
 	return s.openSnapshot(path)
 }
 
-// expectsBackup returns why a copy should be a backup, which is signed; "" if the operator may mean a bare snapshot.
-func expectsBackup(from string, o SourceOptions) string {
+// backupExpectedReason returns why the copy is expected to be a backup, which is signed. It returns "" if the operator
+// may have meant a bare snapshot.
+func backupExpectedReason(from string, o SourceOptions) string {
 	switch {
 	case strings.Contains(from, "://"):
 		return "It comes from a store"
@@ -99,7 +100,7 @@ func expectsBackup(from string, o SourceOptions) string {
 	return ""
 }
 
-// fetchBackup downloads a backup from a target off the hosts into a temporary file of the same name. It stays
+// fetchBackup downloads a backup from a target off the hosts to a temporary file with the same name. The file stays
 // encrypted.
 func (w *Workspace) fetchBackup(ctx context.Context, s *Source, address string) (string, error) {
 	where, name := backup.SplitTarget(address)
@@ -115,7 +116,8 @@ func (w *Workspace) fetchBackup(ctx context.Context, s *Source, address string) 
 	return backup.Fetch(ctx, target, name, folder, backup.MaxFetched)
 }
 
-// isEncrypted reports whether the file begins like one written by age.
+// isEncrypted reports whether a file was encrypted with age. A truncated file counts if it contains at least one byte
+// of the header.
 func isEncrypted(path string) (bool, error) {
 	f, err := os.Open(path) // #nosec G304 -- the operator names it
 	if err != nil {
@@ -148,11 +150,11 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 	if err := a.Verify(ctx); err != nil {
 		return err
 	}
-	vouched := ", signed by the cluster's CA"
+	signature := ", signed by the cluster CA"
 	switch err := a.Authentic(ca); {
 	case err == nil:
 	case o.AllowUnsigned && errors.Is(err, backup.ErrUnknownCA):
-		vouched = ", not verified by any signature"
+		signature = ", not verified by any signature"
 	case errors.Is(err, backup.ErrUnknownCA):
 		return fmt.Errorf("%w; --allow-unsigned accepts a backup whose CA is not known here", err)
 	default:
@@ -163,7 +165,7 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 		From: step.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash,
 		KubernetesVersion: m.KubernetesVersion,
 		About: fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339),
-			m.CreatedBy, describeSnapshot(m.Snapshot)) + vouched,
+			m.CreatedBy, describeSnapshot(m.Snapshot)) + signature,
 		Members: snapshotMembers(m.Snapshot),
 		Epoch:   m.Epoch, Revision: m.Snapshot.Revision, Hardening: m.Hardening,
 	}

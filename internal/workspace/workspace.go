@@ -1,5 +1,5 @@
-// Package workspace is the operator's machine as the commands see it: manifests, Terraform's output, bundles, SSH keys,
-// known hosts, backups, journals. It loads them and makes an engine of them. The engine itself reads no files.
+// Package workspace represents the operator's machine: manifests, the Terraform output, bundles, SSH keys, known hosts,
+// backups and journals. It loads these files and creates an engine from them. The engine itself does not read files.
 package workspace
 
 import (
@@ -20,45 +20,45 @@ import (
 	"time"
 )
 
-// Options say which cluster to use, and how to reach it.
+// Options say which cluster to use, and how to connect to it.
 type Options struct {
 	Manifest  string    // path
 	Terraform string    // path, directory or "-"; "" for none
-	Stdin     io.Reader // what "-" reads
-	// Credentials is the path of a file with credentials that only its owner can read; "" for none.
+	Stdin     io.Reader // read for "-"
+	// Credentials is the path of a credentials file, which only its owner may be able to read; "" means none.
 	Credentials string
 
 	Bundles []string // paths; empty if hosts download
-	// BundleDir is a directory whose files *.tar are bundles too, whenever they appear; "" is none. Only ReleasesOf
-	// reads it.
+	// BundleDir is a directory whose files *.tar are also used as bundles, even if they appear later. "" means none. Only
+	// ReleasesOf reads it.
 	BundleDir string
-	// BundleSHA256 lists digests (hex) of the bundles' files, in any order; empty accepts any bundle.
+	// BundleSHA256 lists the digests (hex) of the bundle files, in any order. An empty list accepts any bundle.
 	BundleSHA256 []string
 	Digests      string // path of a list of digests that artifacts must match; "" for none
-	// TrustSource accepts a mirror's or custom registry's digests that are not known.
+	// TrustSource accepts digests from a mirror or custom registry even if they are not known.
 	TrustSource    bool
-	InsecureMirror bool // allows plain HTTP for the manifest's mirror
-	// NewHosts is the policy for unknown host keys; a changed key stops everything.
+	InsecureMirror bool // allow plain HTTP for the mirror
+	// NewHosts is the policy for unknown host keys. A changed key is always an error.
 	NewHosts host.Policy
-	// AcceptHostKeys lists the hosts and bastions whose changed key is accepted: "HOST", if NewHosts shows it for
-	// approval, or "HOST=SHA256:...".
+	// AcceptHostKeys lists the hosts and bastions whose changed key is accepted: "HOST=SHA256:...", or "HOST" if NewHosts
+	// shows the key for approval.
 	AcceptHostKeys []string
 	Passphrase     func(keyFile string) ([]byte, error)
 	Warn           func(message string) // nil drops warnings
 
-	WithMachines bool // run the controllers of Machines in the cluster, whatever the manifest says
+	WithMachines bool // run the Machine controllers in the cluster even if the manifest does not ask for it
 
-	Version  string // desired instead of the manifest's Kubernetes version, on the way to it
+	Version  string // desired Kubernetes version for a partial upgrade; "" means that in the manifest
 	Upgrade  UpgradeOptions
-	Parallel int    // hosts busy at a time; 0 is the engine's default
-	CAFile   string // the certificate of the cluster's CA, as PEM; "" is the CA that this machine knows, if any
-	StateDir string // directory of known hosts and journals; "" is DefaultStateDir
+	Parallel int    // maximum number of hosts at a time; 0 means the default of the engine
+	CAFile   string // certificate of the cluster CA, as PEM; "" means the CA that this machine knows
+	StateDir string // directory for known hosts and journals; "" means DefaultStateDir
 	Now      func() time.Time
-	Pool     sshpool.Options // settings of connections, for tests and benchmarks; the fields above override it
+	Pool     sshpool.Options // connection settings for tests and benchmarks; the fields above override them
 }
 
-// Workspace is one cluster's files, loaded and ready for use. It does not change after Open and is safe for concurrent
-// use. The caller closes it.
+// Workspace holds the loaded files of one cluster and an engine for it. It does not change after Open and is safe for
+// concurrent use. The caller must close it.
 type Workspace struct {
 	Engine *engine.Engine
 
@@ -71,8 +71,8 @@ type Workspace struct {
 	releases *releases
 }
 
-// Open loads the manifest and the bundles and prepares connections, but contacts no host yet. Errors in the files are
-// *manifest.Problems, *engine.ConfigError or those of package host.
+// Open loads the manifest and the bundles and prepares connections, but does not connect to hosts yet. Errors in the
+// files are *manifest.Problems, *engine.ConfigError, or errors of package host.
 func Open(ctx context.Context, opt Options) (*Workspace, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -110,7 +110,7 @@ func (w *Workspace) openManifest(ctx context.Context) (err error) {
 		return &engine.ConfigError{Err: err}
 	}
 	w.pool = w.openPool()
-	hosts, err := w.openHosts() //nolint:contextcheck // questions to ssh are bounded, and shared
+	hosts, err := w.openHosts() //nolint:contextcheck // calls of ssh have a timeout and share results
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (w *Workspace) openManifest(ctx context.Context) (err error) {
 		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
 		Files: apply.Files(w.loaded.Secrets.Files), Credentials: w.hostCredentials(),
-		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel, RunHook: runHook(filepath.Dir(w.opt.Manifest)),
+		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel, RunHook: newHookRunner(filepath.Dir(w.opt.Manifest)),
 	})
 	return err
 }
@@ -129,32 +129,32 @@ func (w *Workspace) openManifest(ctx context.Context) (err error) {
 // Close closes all connections.
 func (w *Workspace) Close() {
 	if w.pool != nil {
-		_ = w.pool.Close() // errors of closing connections do not matter
+		_ = w.pool.Close() // errors can be ignored here
 	}
 	if w.releases != nil {
 		w.releases.Close()
 	}
 }
 
-// Name returns the cluster's name.
+// Name returns the name of the cluster.
 func (w *Workspace) Name() string { return w.want.Name }
 
 // Warnings returns warnings about the manifest.
 func (w *Workspace) Warnings() []manifest.Problem { return w.loaded.Warnings }
 
-// Manifest returns the manifest with defaults and Terraform's output, without secrets.
+// Manifest returns the effective manifest: with defaults and the Terraform output, without secrets.
 func (w *Workspace) Manifest() []byte { return w.loaded.ManifestText }
 
-// Stats counts connections and commands so far.
+// Stats returns the number of connections and commands so far.
 func (w *Workspace) Stats() sshpool.Stats { return w.pool.Stats() }
 
-// HostIDs returns the IDs of hosts that the operator names by hostname, address or ID. Flag is the option, for errors.
+// HostIDs returns the IDs of hosts given by hostname, address or ID. flag is the name of the option, for errors.
 func (w *Workspace) HostIDs(flag string, names ...string) ([]string, error) {
 	var ids []string
 	for _, name := range names {
 		h, ok := w.want.Host(name)
 		if !ok {
-			return nil, &engine.ConfigError{Err: fmt.Errorf("%s names %q, which is no host of %s; its hosts are %s",
+			return nil, &engine.ConfigError{Err: fmt.Errorf("%s names %q, which is not a host in %s; its hosts are %s",
 				flag, name, w.opt.Manifest, strings.Join(hostNames(w.want), ", "))}
 		}
 		ids = append(ids, h.ID)
@@ -162,7 +162,8 @@ func (w *Workspace) HostIDs(flag string, names ...string) ([]string, error) {
 	return ids, nil
 }
 
-// MemberNames returns the names of hosts, or of etcd members without one: a name of no host stays as it is.
+// MemberNames returns the etcd member names for the given names. For the name of a host, it returns the ID of the host.
+// Other names stay unchanged, because an etcd member may have no host.
 func (w *Workspace) MemberNames(names ...string) []string {
 	var out []string
 	for _, name := range names {
@@ -186,14 +187,15 @@ func hostNames(want desired.Cluster) []string {
 	return out
 }
 
-// addControllers adds what is needed to run the controllers in the cluster, if desired. Their image contains this
-// program, so that they know what the program that was applied last knows.
+// addControllers adds the image and the bundles for running the Machine controllers in the cluster, if that is desired.
+// The image contains this program, so the controllers have the same version as the last apply.
 func (w *Workspace) addControllers() error {
 	if !w.loaded.Controllers && !w.opt.WithMachines {
 		return nil
 	}
 	if w.want.NoControllers {
-		return fmt.Errorf("--with-machines, and machineController.deploy: false in %s: which is it?", w.opt.Manifest)
+		return fmt.Errorf("--with-machines contradicts machineController.deploy: false in %s: remove one of them",
+			w.opt.Manifest)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -201,12 +203,12 @@ func (w *Workspace) addControllers() error {
 	}
 	arch, err := controllerimage.Arch(program)
 	if err != nil {
-		return fmt.Errorf("the controllers' image is made of this program: %w; run kubeone on a machine with Linux, "+
-			"or kubeone controller outside the cluster", err)
+		return fmt.Errorf("the controller image contains this program: %w; run kubeone on a Linux machine, "+
+			"or run kubeone controller outside the cluster", err)
 	}
 	image, err := controllerimage.New(program, arch)
 	if err != nil {
-		return fmt.Errorf("make the controllers' image: %w", err)
+		return fmt.Errorf("build the controller image: %w", err)
 	}
 	want := desired.Image{Name: image.Name, Source: image.Name, Digest: image.Digest, Blobs: image.Blobs, Known: true}
 	index, _, err := release.ImageIndex([]desired.Image{want}, arch)

@@ -122,7 +122,7 @@ func TestHostsAreNamedInAnyWay(t *testing.T) {
 	}
 	var wrong *engine.ConfigError
 	_, err = w.HostIDs("--host", "nobody")
-	for _, says := range []string{`--host names "nobody", which is no host of`, "its hosts are 192.0.2.11, worker"} {
+	for _, says := range []string{`--host names "nobody", which is not a host in`, "its hosts are 192.0.2.11, worker"} {
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q in it", err, says)
 		}

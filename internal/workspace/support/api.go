@@ -14,11 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// mostObjects is the maximum number of objects listed of a kind.
-const mostObjects = 5000
+// maxObjects is the maximum number of objects to list of each kind.
+const maxObjects = 5000
 
-// fromAPI adds what the API knows, as tables: whole objects contain environment variables and annotations.
-func (b *bundle) fromAPI(ctx context.Context, in Input) {
+// addAPI adds data from the API as tables. Whole objects are left out, because they contain environment variables and
+// annotations.
+func (b *bundle) addAPI(ctx context.Context, in Input) {
 	if in.Kubernetes == nil {
 		b.noteMissing("api", in.NoAPI)
 		return
@@ -68,14 +69,14 @@ func formatAge(now time.Time, since metav1.Time) string {
 	return now.Sub(since.Time).Round(time.Second).String()
 }
 
-func limitedList() metav1.ListOptions { return metav1.ListOptions{Limit: mostObjects} }
+func limitedList() metav1.ListOptions { return metav1.ListOptions{Limit: maxObjects} }
 
 func listNodes(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
 	list, err := api.CoreV1().Nodes().List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
-	rows := []string{tableRow("NAME", "AGE", "CLOSED", "KUBELET", "RUNTIME", "KERNEL", "TAINTS", "CONDITIONS")}
+	rows := []string{tableRow("NAME", "AGE", "UNSCHEDULABLE", "KUBELET", "RUNTIME", "KERNEL", "TAINTS", "CONDITIONS")}
 	for _, n := range list.Items {
 		var conditions, taints []string
 		for _, c := range n.Status.Conditions {
@@ -98,7 +99,7 @@ func listPods(ctx context.Context, api kubernetes.Interface, now time.Time) ([]s
 	if err != nil {
 		return nil, err
 	}
-	rows := []string{tableRow("NAMESPACE", "NAME", "PHASE", "READY", "RESTARTS", "AGE", "NODE", "IMAGES", "WHY")}
+	rows := []string{tableRow("NAMESPACE", "NAME", "PHASE", "READY", "RESTARTS", "AGE", "NODE", "IMAGES", "REASON")}
 	for _, p := range list.Items {
 		rows = append(rows, podRow(p, now))
 	}
@@ -107,7 +108,7 @@ func listPods(ctx context.Context, api kubernetes.Interface, now time.Time) ([]s
 
 func podRow(p corev1.Pod, now time.Time) string {
 	ready, restarts := 0, int32(0)
-	var images, why []string
+	var images, reasons []string
 	for _, c := range p.Spec.Containers {
 		images = append(images, c.Image)
 	}
@@ -117,17 +118,17 @@ func podRow(p corev1.Pod, now time.Time) string {
 		case c.Ready:
 			ready++
 		case c.State.Waiting != nil:
-			why = append(why, c.Name+" "+c.State.Waiting.Reason+" "+c.State.Waiting.Message)
+			reasons = append(reasons, c.Name+" "+c.State.Waiting.Reason+" "+c.State.Waiting.Message)
 		case c.State.Terminated != nil:
-			why = append(why, fmt.Sprintf("%s %s %d", c.Name, c.State.Terminated.Reason, c.State.Terminated.ExitCode))
+			reasons = append(reasons, fmt.Sprintf("%s %s %d", c.Name, c.State.Terminated.Reason, c.State.Terminated.ExitCode))
 		}
 	}
 	if p.Status.Message != "" {
-		why = append(why, p.Status.Message)
+		reasons = append(reasons, p.Status.Message)
 	}
 	return tableRow(p.Namespace, p.Name, p.Status.Phase, fmt.Sprintf("%d/%d", ready, len(p.Spec.Containers)), restarts,
 		formatAge(now, p.CreationTimestamp),
-		p.Spec.NodeName, strings.Join(images, ","), strings.Join(why, "; "))
+		p.Spec.NodeName, strings.Join(images, ","), strings.Join(reasons, "; "))
 }
 
 func listEvents(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
@@ -148,7 +149,7 @@ func listEvents(ctx context.Context, api kubernetes.Interface, now time.Time) ([
 	return rows, nil
 }
 
-// lastSeen returns when an Event happened last, from any of its fields.
+// lastSeen returns when an Event last occurred. Different clients use different fields for it.
 func lastSeen(e corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:
@@ -162,17 +163,17 @@ func lastSeen(e corev1.Event) metav1.Time {
 }
 
 func listWorkloads(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
-	rows := []string{tableRow("KIND", "NAMESPACE", "NAME", "WANTED", "READY", "UPDATED", "AGE")}
+	rows := []string{tableRow("KIND", "NAMESPACE", "NAME", "DESIRED", "READY", "UPDATED", "AGE")}
 	deployments, err := api.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range deployments.Items {
-		wanted := int32(1)
+		replicas := int32(1)
 		if d.Spec.Replicas != nil {
-			wanted = *d.Spec.Replicas
+			replicas = *d.Spec.Replicas
 		}
-		rows = append(rows, tableRow("Deployment", d.Namespace, d.Name, wanted, d.Status.ReadyReplicas,
+		rows = append(rows, tableRow("Deployment", d.Namespace, d.Name, replicas, d.Status.ReadyReplicas,
 			d.Status.UpdatedReplicas, formatAge(now, d.CreationTimestamp)))
 	}
 	sets, err := api.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, limitedList())
@@ -190,7 +191,7 @@ func listWorkloads(ctx context.Context, api kubernetes.Interface, now time.Time)
 	}
 	for _, d := range budgets.Items {
 		rows = append(rows, tableRow("PodDisruptionBudget", d.Namespace, d.Name, d.Status.DesiredHealthy,
-			d.Status.CurrentHealthy, fmt.Sprint(d.Status.DisruptionsAllowed, " may go"),
+			d.Status.CurrentHealthy, fmt.Sprint(d.Status.DisruptionsAllowed, " disruptions allowed"),
 			formatAge(now, d.CreationTimestamp)))
 	}
 	return rows, nil

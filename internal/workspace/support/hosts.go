@@ -18,32 +18,32 @@ import (
 //go:embed collect.sh
 var collect string
 
-// mark begins a section in the output of collect.sh.
-const mark = "\n::kubeone-section:: "
+// sectionMark begins a section in the output of collect.sh.
+const sectionMark = "\n::kubeone-section:: "
 
-// sectionName matches names of sections. A name becomes a file in the host's own directory; no host can write to
-// another's.
+// sectionName matches valid section names. A name becomes a file in the directory of the host. A host cannot write to
+// the directory of another host.
 var sectionName = pattern.Lazy(`^[a-z][a-z-]{0,40}\.(txt|log)$`)
 
-const mostSections = 64
+const maxSections = 64
 
-// fromHosts runs one command on each host.
-func (b *bundle) fromHosts(ctx context.Context, in Input) {
+// addHosts collects data from all hosts in parallel.
+func (b *bundle) addHosts(ctx context.Context, in Input) {
 	var group errgroup.Group
 	group.SetLimit(in.Parallel)
 	for name, h := range in.Hosts {
 		group.Go(func() error {
-			b.fromHost(ctx, in, name, h)
+			b.addHost(ctx, in, name, h)
 			return nil
 		})
 	}
-	_ = group.Wait() // nothing fails
+	_ = group.Wait() // no function returns an error
 }
 
-func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
-	out := &bounded{most: mostOfHost}
+func (b *bundle) addHost(ctx context.Context, in Input, name string, h Host) {
+	out := &limitedBuffer{max: maxHostBytes}
 	cmd := host.Cmd{
-		Name: "collect logs", Script: collect, Args: []string{strconv.Itoa(mostOfLog)}, Stdout: out,
+		Name: "collect logs", Script: collect, Args: []string{strconv.Itoa(maxLogBytes)}, Stdout: out,
 		Timeout: in.Timeout,
 	}
 	ctx, cancel := context.WithTimeout(ctx, in.Timeout)
@@ -54,47 +54,48 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 	}
 	b.addFile("hosts/"+name+"/stderr.txt", result.Stderr)
 	// Output before a failure is useful too.
-	strange, printed := false, map[string]bool{"stderr.txt": true}
-	for i, section := range strings.Split("\n"+string(out.bytes()), mark) {
+	unexpected, printed := false, map[string]bool{"stderr.txt": true}
+	for i, section := range strings.Split("\n"+string(out.bytes()), sectionMark) {
 		file, text, _ := strings.Cut(section, "\n")
 		if i == 0 {
 			file, text = "before.txt", section // output of the login
 		}
-		if i > mostSections || !sectionName().MatchString(file) || printed[file] {
-			strange = true
+		if i > maxSections || !sectionName().MatchString(file) || printed[file] {
+			unexpected = true
 			continue
 		}
 		printed[file] = true
-		b.addFile("hosts/"+name+"/"+file, fullLines([]byte(text), mostOfLog))
+		b.addFile("hosts/"+name+"/"+file, dropPartialLine([]byte(text), maxLogBytes))
 	}
-	if strange {
-		b.noteMissing("hosts/"+name, "sections that are not expected, or are there twice, were left out")
+	if unexpected {
+		b.noteMissing("hosts/"+name, "unexpected and duplicate sections were left out")
 	}
 }
 
-// fullLines drops the first line of a text that was cut to most bytes, because half a line may mislead.
-func fullLines(text []byte, most int) []byte {
-	if len(text) >= most {
+// dropPartialLine removes the first line of a text that was truncated to limit bytes, because the line may be
+// incomplete.
+func dropPartialLine(text []byte, limit int) []byte {
+	if len(text) >= limit {
 		_, text, _ = bytes.Cut(text, []byte("\n"))
 	}
 	return text
 }
 
-// bounded keeps the beginning of a stream, so that endless output of a host does no harm.
-type bounded struct {
-	most int
-	buf  bytes.Buffer
+// limitedBuffer holds the output of a host. A write beyond max bytes is an error, so that endless output does no harm.
+type limitedBuffer struct {
+	max int
+	buf bytes.Buffer
 }
 
-// errTooMuch ends a command with too much output.
+// errTooMuch stops a command that prints too much.
 var errTooMuch = errors.New("the host printed too much")
 
-// Write keeps what fits.
-func (t *bounded) Write(p []byte) (int, error) {
-	if t.buf.Len()+len(p) > t.most {
-		return 0, fmt.Errorf("%w: more than %d bytes", errTooMuch, t.most)
+// Write implements io.Writer.
+func (t *limitedBuffer) Write(p []byte) (int, error) {
+	if t.buf.Len()+len(p) > t.max {
+		return 0, fmt.Errorf("%w: more than %d bytes", errTooMuch, t.max)
 	}
 	return t.buf.Write(p)
 }
 
-func (t *bounded) bytes() []byte { return t.buf.Bytes() }
+func (t *limitedBuffer) bytes() []byte { return t.buf.Bytes() }

@@ -1,6 +1,6 @@
-// Package support collects what is needed to help with a cluster into one archive: the desired and the observed state,
-// plans, past runs, and the machines' own reports. Everything passes through package redact, which removes secrets.
-// What could not be collected is listed and does not fail the bundle.
+// Package support collects the information needed to troubleshoot a cluster in one archive: the desired and the
+// observed state, plans, past runs, and logs from the hosts. Package redact removes secrets from all of it. What cannot
+// be collected is listed in the archive and is not an error.
 package support
 
 import (
@@ -35,27 +35,27 @@ type Document struct {
 
 // Input is the content of a bundle.
 type Input struct {
-	Cluster   string
-	Now       func() time.Time
-	Documents []Document
-	Hosts     map[string]Host   // those that answer, by the name of their directory, which is not a path
-	Silent    map[string]string // why a host is not among them, likewise
-	// Kubernetes is the API, nil if it does not answer; then NoAPI says why.
+	Cluster     string
+	Now         func() time.Time
+	Documents   []Document
+	Hosts       map[string]Host   // the hosts that respond, by the name of their directory in the bundle
+	Unreachable map[string]string // the reasons why other hosts do not respond, by the same names
+	// Kubernetes is a client for the API, or nil if the API does not respond. NoAPI then gives the reason.
 	Kubernetes kubernetes.Interface
 	NoAPI      string
-	Journals   string   // directory with this machine's journals of runs; "" for none
+	Journals   string   // directory with journals of runs; "" means none
 	Secrets    []string // values that must not be in the bundle
 
-	Timeout  time.Duration // for one host, and for the API; 0 is 45 s
-	Parallel int           // hosts asked at a time; 0 is 16
+	Timeout  time.Duration // for each host, and for the API; 0 means 45 s
+	Parallel int           // maximum number of hosts at a time; 0 means 16
 }
 
-// Limits of what is collected, in bytes of text before compression.
+// The limits for collected data, in bytes of text before compression.
 const (
-	mostOfLog     = 384 << 10 // of each log of a host
-	mostOfHost    = 6 << 20
-	mostOfJournal = 1 << 20
-	journals      = 10 // number of runs
+	maxLogBytes     = 384 << 10 // for each log on a host
+	maxHostBytes    = 6 << 20
+	maxJournalBytes = 1 << 20
+	maxJournals     = 10 // number of journals
 )
 
 // Missing is something that could not be collected.
@@ -64,8 +64,8 @@ type Missing struct {
 	Why  string
 }
 
-// Write collects data and writes the bundle as a gzipped tar. It returns what is missing, sorted. The error is that of
-// writing, or of ctx.
+// Write collects data and writes the bundle as a gzipped tar. It returns what is missing, sorted. The error is one from
+// w, or ctx's if it ended.
 func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
 	if in.Timeout == 0 {
 		in.Timeout = 45 * time.Second
@@ -77,13 +77,13 @@ func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
 	for _, d := range in.Documents {
 		b.addFile(d.Name, d.Text)
 	}
-	for name, why := range in.Silent {
+	for name, why := range in.Unreachable {
 		b.noteMissing("hosts/"+name, why)
 	}
 	b.addJournals(in.Journals)
 	var work sync.WaitGroup
-	work.Go(func() { b.fromAPI(ctx, in) })
-	b.fromHosts(ctx, in)
+	work.Go(func() { b.addAPI(ctx, in) })
+	b.addHosts(ctx, in)
 	work.Wait()
 	b.listMissing()
 	return b.missing, b.close(ctx)
@@ -92,27 +92,27 @@ func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
 // bundle is an archive being written. It is safe for concurrent use.
 type bundle struct {
 	redactor *redact.Redactor
-	top      string // the directory that contains everything
+	root     string // the directory that contains all files
 	now      time.Time
 
 	mu      sync.Mutex
 	zip     *gzip.Writer
 	tar     *tar.Writer
-	names   map[string]bool // of its files
-	err     error           // the first
+	names   map[string]bool // of files in the archive
+	err     error           // the first error
 	missing []Missing
 }
 
 func newBundle(w io.Writer, in Input) *bundle {
 	zip := gzip.NewWriter(w)
 	return &bundle{
-		redactor: redact.New(in.Secrets...), top: in.Cluster + "-support", now: in.Now().UTC(), zip: zip,
+		redactor: redact.New(in.Secrets...), root: in.Cluster + "-support", now: in.Now().UTC(), zip: zip,
 		tar: tar.NewWriter(zip), names: map[string]bool{},
 	}
 }
 
-// addFile adds a file to the bundle; there is no other way in. Empty files are left out. A file is also left out, and
-// listed as missing, if its name exists already or leads to another directory.
+// addFile redacts a file and adds it to the bundle. All files are added by this method. Empty files are left out. A
+// file is also left out, and listed as missing, if its name exists already or is not a valid path in the archive.
 func (b *bundle) addFile(name string, text []byte) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		return
@@ -129,7 +129,7 @@ func (b *bundle) addFile(name string, text []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !fs.ValidPath(name) || b.names[name] {
-		b.missing = append(b.missing, Missing{name, "its name is that of another file"})
+		b.missing = append(b.missing, Missing{name, "another file has the same name, or the name is not a valid path"})
 		return
 	}
 	b.names[name] = true
@@ -137,7 +137,7 @@ func (b *bundle) addFile(name string, text []byte) {
 		return
 	}
 	b.err = b.tar.WriteHeader(&tar.Header{
-		Typeflag: tar.TypeReg, Name: path.Join(b.top, name), Mode: 0o600, Size: int64(len(text)), ModTime: b.now,
+		Typeflag: tar.TypeReg, Name: path.Join(b.root, name), Mode: 0o600, Size: int64(len(text)), ModTime: b.now,
 		Format: tar.FormatPAX,
 	})
 	if b.err == nil {
@@ -145,7 +145,7 @@ func (b *bundle) addFile(name string, text []byte) {
 	}
 }
 
-// noteMissing records what could not be collected.
+// noteMissing records something that could not be collected.
 func (b *bundle) noteMissing(what, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +161,7 @@ func (b *bundle) listMissing() {
 	b.addFile("missing.txt", []byte(text.String()))
 }
 
-// close ends the archive. An interrupted archive is an error, whatever it contains.
+// close completes the archive. If ctx has ended, it returns an error, even if the archive is complete.
 func (b *bundle) close(ctx context.Context) error {
 	for _, end := range []func() error{b.tar.Close, b.zip.Close, ctx.Err} {
 		if err := end(); b.err == nil {

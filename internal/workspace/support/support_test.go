@@ -153,8 +153,8 @@ func TestNoSecretGetsIntoABundleFromAnywhere(t *testing.T) {
 			{Name: "status.json", Text: []byte("{\"no JSON\n" + sung())},
 			{Name: "names/" + canary + ".txt", Text: []byte("x")},
 		},
-		Hosts:  map[string]support.Host{"cp-1": talks, "w-1": breaks},
-		Silent: map[string]string{"w-2": "refused " + sung()},
+		Hosts:       map[string]support.Host{"cp-1": talks, "w-1": breaks},
+		Unreachable: map[string]string{"w-2": "refused " + sung()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -400,8 +400,9 @@ func TestNoHostReplacesAFile(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}
 	}
-	if len(got) != 7 || !strings.Contains(got["missing.txt"], "hosts/w-1: sections that are not expected") ||
-		!strings.Contains(fmt.Sprint(missing), "{hosts/../plan.txt its name is that of another file}") {
+	if len(got) != 7 || !strings.Contains(got["missing.txt"], "hosts/w-1: unexpected and duplicate sections") ||
+		!strings.Contains(fmt.Sprint(missing),
+			"{hosts/../plan.txt another file has the same name, or the name is not a valid path}") {
 		t.Errorf("%q, missing %v", slices.Sorted(maps.Keys(got)), missing)
 	}
 }
