@@ -36,7 +36,7 @@ func newControllerCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			releases := workspace.NewReleasesOf(workspace.Options{
+			releases := workspace.NewReleaseOpener(workspace.Options{
 				Bundles: artifacts.bundles, BundleDir: bundleDir, BundleSHA256: artifacts.sums,
 				Digests:     artifacts.digests,
 				TrustSource: artifacts.trust, InsecureMirror: artifacts.insecure,

@@ -132,9 +132,9 @@ func (r *releases) Bundle(name string) (io.Reader, int64, error) {
 	return nil, 0, fmt.Errorf("no bundle has the name %s", name)
 }
 
-// ReleasesOf opens releases for callers that learn the mirror later. It also uses bundles that appear in a directory in
-// the meantime. It is safe for concurrent use.
-type ReleasesOf struct {
+// ReleaseOpener opens releases for callers that learn the mirror later. It also uses bundles that appear in a directory
+// in the meantime. It is safe for concurrent use.
+type ReleaseOpener struct {
 	opt Options
 
 	mu   sync.Mutex
@@ -150,12 +150,14 @@ type opened struct {
 	files []bundleFile
 }
 
-// NewReleasesOf returns a ReleasesOf without open releases.
-func NewReleasesOf(o Options) *ReleasesOf { return &ReleasesOf{opt: o, open: map[string]opened{}} }
+// NewReleaseOpener returns a ReleaseOpener without open releases.
+func NewReleaseOpener(o Options) *ReleaseOpener {
+	return &ReleaseOpener{opt: o, open: map[string]opened{}}
+}
 
 // From is like OpenReleases, but reuses open releases while the files in the directory stay the same. The error names
 // the first file that cannot be used; it is not skipped.
-func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, error) {
+func (r *ReleaseOpener) From(ctx context.Context, mirror string) (engine.Releases, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	files, err := bundleFiles(r.opt.BundleDir)
@@ -186,7 +188,7 @@ func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, 
 }
 
 // Close closes all open releases.
-func (r *ReleasesOf) Close() {
+func (r *ReleaseOpener) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, open := range r.open {

@@ -82,7 +82,7 @@ func holds(t *testing.T, r engine.Releases, text string) bool {
 func TestBundlesThatAppearInADirectoryAreFound(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "bundles")
-	r := NewReleasesOf(Options{BundleDir: dir})
+	r := NewReleaseOpener(Options{BundleDir: dir})
 	defer r.Close()
 	from := func() engine.Releases {
 		t.Helper()
@@ -131,7 +131,7 @@ func TestBundlesThatAppearInADirectoryAreFound(t *testing.T) {
 func TestADirectoryWithABundleThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := NewReleasesOf(Options{BundleDir: dir})
+	r := NewReleaseOpener(Options{BundleDir: dir})
 	defer r.Close()
 	put(t, filepath.Join(dir, "a.tar"), bundle(t, "one"))
 	if found, err := r.From(t.Context(), ""); err != nil || !holds(t, found, "one") {
@@ -148,7 +148,7 @@ func TestADirectoryWithABundleThatIsNoneIsRefused(t *testing.T) {
 	if found, err := r.From(t.Context(), ""); err != nil || !holds(t, found, "one") {
 		t.Errorf("afterwards: %v", err)
 	}
-	file := NewReleasesOf(Options{BundleDir: filepath.Join(dir, "a.tar")})
+	file := NewReleaseOpener(Options{BundleDir: filepath.Join(dir, "a.tar")})
 	defer file.Close()
 	if _, err := file.From(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "directory of bundles") {
 		t.Errorf("a directory that is a file: %v", err)
@@ -158,7 +158,7 @@ func TestADirectoryWithABundleThatIsNoneIsRefused(t *testing.T) {
 func TestManyAskForReleasesAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := NewReleasesOf(Options{BundleDir: dir})
+	r := NewReleaseOpener(Options{BundleDir: dir})
 	defer r.Close()
 	put(t, filepath.Join(dir, "a.tar"), bundle(t, "one"))
 	var all sync.WaitGroup

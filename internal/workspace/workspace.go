@@ -30,7 +30,7 @@ type Options struct {
 
 	Bundles []string // paths; empty if hosts download
 	// BundleDir is a directory whose files *.tar are also used as bundles, even if they appear later. "" means none. Only
-	// ReleasesOf reads it.
+	// ReleaseOpener reads it.
 	BundleDir string
 	// BundleSHA256 lists the digests (hex) of the bundle files, in any order. An empty list accepts any bundle.
 	BundleSHA256 []string

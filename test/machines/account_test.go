@@ -174,7 +174,7 @@ func TestServiceAccountPermissions(t *testing.T) {
 	logger := slog.New(slog.NewJSONHandler(log, nil))
 	klog.SetSlogLogger(logger)
 	t.Cleanup(func() { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) })
-	releases := workspace.NewReleasesOf(workspace.Options{BundleDir: t.TempDir()})
+	releases := workspace.NewReleaseOpener(workspace.Options{BundleDir: t.TempDir()})
 	t.Cleanup(releases.Close)
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

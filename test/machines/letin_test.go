@@ -96,7 +96,7 @@ func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	config, access, admin := startAPI(t)
 	writeRecord(t, admin)
-	releases := workspace.NewReleasesOf(workspace.Options{BundleDir: t.TempDir()})
+	releases := workspace.NewReleaseOpener(workspace.Options{BundleDir: t.TempDir()})
 	t.Cleanup(releases.Close)
 	runWith(t, access, "controller/one", releases.From)
 	scheme, err := controllers.Scheme()
