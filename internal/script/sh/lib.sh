@@ -85,10 +85,16 @@ last_words() {
 	done
 }
 
-# kubelet_error prints the first recent line of the kubelet's log that looks like an error, or else its last line.
+# kubelet_error prints the last error that the kubelet logged before it ended, or else the last error in its recent log, or
+# else the last line.
 kubelet_error() {
-	journalctl -u kubelet -n 40 --no-pager -o cat | grep -v '^$' | grep -i -m 1 -e 'err=' -e error -e invalid ||
-		journalctl -u kubelet -n 1 --no-pager -o cat
+	recent=$(journalctl -u kubelet -n 400 --no-pager -o cat | grep -v '^$' || :)
+	why=$(printf '%s\n' "$recent" | awk '
+		/Main process exited/ { ended = last }
+		!/^I[0-9]/ && !/Main process exited/ && tolower($0) ~ /err=|error|invalid/ { last = $0 }
+		END { print ended ? ended : last }')
+	[ -n "$why" ] || why=$(printf '%s\n' "$recent" | tail -n 1)
+	printf '%s\n' "$why"
 }
 
 # RUNTIME_DIRTY is a file that exists while containerd has not restarted with its latest configuration.
