@@ -4,10 +4,12 @@
 package addons
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,6 +17,7 @@ import (
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/addons/resources"
 	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // Addon is the objects of one addon and the workloads to wait for.
@@ -24,6 +27,80 @@ type Addon struct {
 	Digest  string
 	Objects []unstructured.Unstructured
 	Wait    []resources.Workload
+	// Custom says that the addon is the operator's own.
+	Custom bool
+}
+
+// Identities returns the identities of the objects.
+func (a Addon) Identities() []observed.AddonObject {
+	out := make([]observed.AddonObject, len(a.Objects))
+	for i := range a.Objects {
+		out[i] = resources.Identify(&a.Objects[i])
+	}
+	return out
+}
+
+// Sources are the operator's own addons.
+type Sources struct {
+	// Custom holds the addons to apply, in this order.
+	Custom []CustomAddon
+	// Delete lists the addons that the manifest asks to delete.
+	Delete []string
+}
+
+// CustomAddon is the rendered objects of one of the operator's own addons.
+type CustomAddon struct {
+	Name    string
+	Objects []resources.Object
+}
+
+// Custom returns the operator's own addons. It fails if two addons, of the operator or of kubeone, contain the same
+// object, or if one has the name of an addon of kubeone.
+func Custom(want desired.Cluster, own []Addon, from Sources) ([]Addon, error) {
+	owners := map[string]string{}
+	for _, a := range own {
+		for i := range a.Objects {
+			owners[resources.Identify(&a.Objects[i]).Key()] = a.Name
+		}
+	}
+	var out []Addon
+	for _, f := range from.Custom {
+		if want.IsOwnAddon(f.Name) {
+			return nil, fmt.Errorf("%s is the name of an addon of kubeone; rename the folder", f.Name)
+		}
+		addon, err := newAddon(f.Name, workloadsOf(f.Objects), f.Objects)
+		if err != nil {
+			return nil, fmt.Errorf("addon %s: %w", f.Name, err)
+		}
+		addon.Custom = true
+		for i := range addon.Objects {
+			id := resources.Identify(&addon.Objects[i])
+			if other, found := owners[id.Key()]; found {
+				return nil, fmt.Errorf("addon %s: the %s is also in addon %s", f.Name, id, other)
+			}
+			owners[id.Key()] = f.Name
+		}
+		out = append(out, addon)
+	}
+	return out, nil
+}
+
+// workloadsOf returns the workloads to wait for among the objects.
+func workloadsOf(objects []resources.Object) []resources.Workload {
+	var out []resources.Workload
+	for _, o := range objects {
+		u := unstructured.Unstructured{Object: o}
+		if group, _, _ := strings.Cut(u.GetAPIVersion(), "/"); group != "apps" {
+			continue
+		}
+		switch u.GetKind() {
+		case "Deployment", "DaemonSet", "StatefulSet":
+			out = append(out, resources.Workload{
+				Kind: u.GetKind(), Namespace: cmp.Or(u.GetNamespace(), "default"), Name: u.GetName(),
+			})
+		}
+	}
+	return out
 }
 
 // Render returns the addons of the cluster in the order in which they are applied: the network plugin, the cluster DNS

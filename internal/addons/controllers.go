@@ -2,14 +2,12 @@ package addons
 
 import (
 	_ "embed" // the objects
-	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"kubeone/internal/addons/resources"
 	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // Ports on the loopback address of control-plane hosts, unused by Kubernetes.
@@ -72,23 +70,18 @@ func newControllersAddon(want desired.Cluster) (Addon, error) {
 	return newAddon(desired.ControllersAddon, workloads, objects)
 }
 
-// Removable returns the objects to delete when the addon is removed. Their kinds, namespaces and names do not depend on
-// the cluster. Namespaces are left out, because they may contain other objects. It fails if the addon cannot be
-// removed.
-func Removable(name string) ([]unstructured.Unstructured, error) {
+// RemovableNames lists the addons of kubeone that can be removed.
+func RemovableNames() []string { return []string{desired.ControllersAddon, desired.DNSBudgetAddon} }
+
+// Removable returns the objects of an addon in RemovableNames. Their kinds, namespaces and names do not depend on the
+// cluster. Clusters that were made before there were inventories need it to remove such an addon.
+func Removable(name string) []observed.AddonObject {
 	var addon Addon
-	var err error
 	switch name {
 	case desired.ControllersAddon:
-		addon, err = newControllersAddon(desired.Cluster{Controllers: &desired.Controllers{}})
+		addon, _ = newControllersAddon(desired.Cluster{Controllers: &desired.Controllers{}}) // a test renders it
 	case desired.DNSBudgetAddon:
-		addon, err = newDNSBudgetAddon()
-	default:
-		return nil, fmt.Errorf("addon %s cannot be removed", name)
+		addon, _ = newDNSBudgetAddon()
 	}
-	if err != nil {
-		return nil, err
-	}
-	shared := func(o unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
-	return slices.DeleteFunc(addon.Objects, shared), nil
+	return addon.Identities()
 }

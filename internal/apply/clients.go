@@ -11,9 +11,9 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/settings"
-	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/etcd"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/nodename"
@@ -43,11 +43,12 @@ type API interface {
 	// WaitHostsFree waits until all Machine hosts are returned, for at most within.
 	WaitHostsFree(ctx context.Context, within time.Duration) error
 
-	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
-	// Create creates a missing object; Merge applies a merge patch; Delete deletes objects.
+	// ApplyAddon and RemoveAddon are the methods of inventory.Keeper.
+	ApplyAddon(ctx context.Context, change inventory.Change) error
+	RemoveAddon(ctx context.Context, addon string, objects []observed.AddonObject) error
+	// Create creates a missing object; Merge applies a merge patch.
 	Create(ctx context.Context, o *unstructured.Unstructured) error
 	Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error
-	Delete(ctx context.Context, objects []unstructured.Unstructured) error
 	// SetKubeProxy changes the configuration and kubeconfig of kube-proxy, and restarts its pods if either changed.
 	SetKubeProxy(ctx context.Context, change settings.Change) error
 	// PublishEndpoint writes the API endpoint, "host:port", and the certificate names to the objects that joining hosts

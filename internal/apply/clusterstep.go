@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/addons/resources"
 	"kubeone/internal/addons/system"
+	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/model/observed"
@@ -122,12 +123,15 @@ func (r *Run) addonByName(name string) (addons.Addon, error) {
 }
 
 func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
-	name := step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon
-	addon, err := r.addonByName(name)
+	p := step.ParamsOf[step.ApplyAddonParams](s.Intent)
+	addon, err := r.addonByName(p.Addon)
 	if err != nil {
 		return err
 	}
-	if _, err := client.Apply(ctx, addon.Objects); err != nil {
+	err = client.ApplyAddon(ctx, inventory.Change{
+		Addon: addon.Name, Objects: addon.Objects, Own: !addon.Custom, Delete: p.Delete,
+	})
+	if err != nil {
 		return err
 	}
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
@@ -135,7 +139,7 @@ func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
 			record.Addons = map[string]string{}
 		}
 		record.Cluster = r.Want.Name
-		record.Addons[name] = addon.Digest
+		record.Addons[addon.Name] = addon.Digest
 		record.AddRun(r.history.currentEntry())
 		return nil
 	})

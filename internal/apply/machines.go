@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kubeone/internal/addons"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
@@ -50,16 +49,12 @@ func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) erro
 
 // removeAddon deletes the objects of an addon.
 func (r *Run) removeAddon(ctx context.Context, client API, s plan.Step) error {
-	name := step.ParamsOf[step.RemoveAddonParams](s.Intent).Addon
-	objects, err := addons.Removable(name)
-	if err != nil {
-		return err
-	}
-	if err := client.Delete(ctx, objects); err != nil {
+	p := step.ParamsOf[step.RemoveAddonParams](s.Intent)
+	if err := client.RemoveAddon(ctx, p.Addon, p.Delete); err != nil {
 		return err
 	}
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
-		delete(record.Addons, name)
+		delete(record.Addons, p.Addon)
 		record.AddRun(r.history.currentEntry())
 		return nil
 	})

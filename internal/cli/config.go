@@ -216,5 +216,6 @@ func (f *clusterFlags) loadManifest(ctx context.Context, stdio IO, args []string
 	return manifest.Load(ctx,
 		manifest.Options{
 			ManifestPath: f.manifest, TerraformPath: f.terraform, CredentialsPath: f.credentials, Stdin: stdio.In,
+			ReadAddons: true,
 		})
 }

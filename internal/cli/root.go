@@ -88,7 +88,7 @@ func newRoot(stdio IO) *cobra.Command {
 	addGroup(root, "cluster", "Cluster lifecycle",
 		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant),
 		newApplyCommand(stdio, upgradeVariant), newStatusCommand(stdio), newHistoryCommand(stdio),
-		newCertificatesCommand(stdio), newKubeconfigCommand(stdio), newResetCommand(stdio))
+		newAddonsCommand(stdio), newCertificatesCommand(stdio), newKubeconfigCommand(stdio), newResetCommand(stdio))
 	addGroup(root, "disaster", "Hosts, backups and recovery",
 		newNodeCommand(stdio), newBackupCommand(stdio), newEtcdCommand(stdio), newRecoverCommand(stdio),
 		newSupportCommand(stdio))

@@ -70,8 +70,6 @@ var upstreamGaps = []upstreamGap{
 		"`kubeone bundle inspect FILE` lists the images of a bundle"},
 	{"mirror-images", "",
 		"use a [bundle](bundle.md), which needs no registry; to fill a registry, use an image-copying tool"},
-	{"addons list", "",
-		"addons in the manifest are not supported; `kubeone plan` reports them"},
 	{"init", "",
 		"use `kubeone config print` for an example manifest; Terraform files are not generated"},
 	{"local", "",

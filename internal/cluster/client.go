@@ -19,6 +19,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/machines"
 	"kubeone/internal/cluster/nodes"
@@ -41,6 +42,7 @@ type Client struct {
 
 	certificates.Approver
 	drain.Drainer
+	inventory.Keeper
 	jointoken.Issuer
 	leaselock.Locker
 	machines.CredentialStore
@@ -117,10 +119,12 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 
 // New returns a Client that uses existing clients. The caller closes them. Its REST is nil.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
+	applier := ssa.New(kube, dyn)
 	return &Client{
 		Kubernetes: kube, Dynamic: dyn,
 		Approver:        certificates.Approver{Kubernetes: kube},
 		Drainer:         drain.Drainer{Kubernetes: kube},
+		Keeper:          inventory.Keeper{Kubernetes: kube, Applier: applier},
 		Issuer:          jointoken.Issuer{Kubernetes: kube},
 		Locker:          leaselock.Locker{Kubernetes: kube},
 		CredentialStore: machines.CredentialStore{Kubernetes: kube},
@@ -131,7 +135,7 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 		Waiter:          rollout.Waiter{Kubernetes: kube},
 		Rewriter:        secrets.Rewriter{Dynamic: dyn},
 		Setter:          settings.Setter{Kubernetes: kube},
-		Applier:         ssa.New(kube, dyn),
+		Applier:         applier,
 	}
 }
 

@@ -42,6 +42,14 @@ type Input struct {
 	// Addons holds the desired addon digests by name. An addon is applied if the cluster lacks it, has another digest,
 	// or has an object of it that was changed since.
 	Addons map[string]string
+	// AddonObjects holds the objects of the desired addons, and of kubeone's own addons that are not desired, by addon.
+	AddonObjects map[string][]observed.AddonObject
+	// CustomAddons lists the operator's own addons, in the order in which they are applied.
+	CustomAddons []string
+	// KnowsAddons says that every desired addon is in Addons: others that are in the cluster are removed.
+	KnowsAddons bool
+	// DeletedAddons lists the addons that the manifest asks to delete with everything that they created.
+	DeletedAddons []string
 	// System holds the desired images of what kubeadm applies to the cluster, by the pods' app: "kube-proxy",
 	// "kube-dns". Apps that are missing here are not compared.
 	System map[string]string

@@ -78,7 +78,9 @@ func (v *view) staleAddons() []string {
 	}
 	var out []string
 	for name, want := range v.in.Addons {
-		if v.in.Is.API.Addons[name] != want || len(v.in.Is.API.Compared[name].Differences) > 0 {
+		_, listed := v.in.Is.API.Inventories[name]
+		if v.in.Is.API.Addons[name] != want || len(v.in.Is.API.Compared[name].Differences) > 0 ||
+			!listed && slices.Contains(v.in.CustomAddons, name) {
 			out = append(out, name)
 		}
 	}

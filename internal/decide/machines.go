@@ -4,6 +4,7 @@ import (
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
+	"maps"
 	"slices"
 )
 
@@ -37,7 +38,22 @@ func (v *view) unwantedAddons() []string {
 			out = append(out, name)
 		}
 	}
+	out = append(out, v.undeclaredAddons()...)
 	slices.Sort(out)
+	return out
+}
+
+// undeclaredAddons lists the custom addons that are in the cluster and no longer in the manifest.
+func (v *view) undeclaredAddons() []string {
+	if !v.in.KnowsAddons || v.addonsUnknown() {
+		return nil
+	}
+	var out []string
+	for name, held := range v.in.Is.API.Inventories {
+		if _, wanted := v.in.Addons[name]; !wanted && held.Problem == "" && !v.in.Want.IsOwnAddon(name) {
+			out = append(out, name)
+		}
+	}
 	return out
 }
 
@@ -203,6 +219,14 @@ func (v *view) unreadableWarnings(unfit []problem.Problem) []problem.Problem {
 	}
 	if v.addonsUnknown() && !problem.Has(unfit, problem.AddonsUnreadable) {
 		out = append(out, v.unreadableAddons())
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.in.Is.API.Inventories)) {
+		if why := v.in.Is.API.Inventories[name].Problem; why != "" {
+			out = append(out, problem.Problem{
+				Code:       problem.InventoryUnreadable,
+				Parameters: problem.Parameters{"addon": name, "problem": why},
+			})
+		}
 	}
 	return out
 }

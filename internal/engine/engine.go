@@ -24,6 +24,7 @@ import (
 	"kubeone/internal/decide/identity"
 	"kubeone/internal/host"
 	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/probe"
 )
 
@@ -36,6 +37,9 @@ type Config struct {
 	Approver Approver             // records host keys; nil if no host is a host.FirstContacter
 	Releases Releases             // what can be installed
 	Connect  apply.Connectors     // open connections to the API and to etcd; the zero value opens real ones
+
+	// Addons are the operator's own addons. Nil means unknown: then none is applied, compared or removed.
+	Addons *addons.Sources
 
 	Files apply.Files // secret files of Want's extras
 
@@ -73,15 +77,16 @@ type KnownCA interface {
 // Engine holds the desired state of a cluster and everything needed to reach it. It does not change after New, and its
 // methods are safe for concurrent use. The caller of New must close the connections to the hosts.
 type Engine struct {
-	cfg     Config
-	addons  []addons.Addon
-	addonOf map[string]string // digest by name
-	system  map[string]string // image of kubeadm's components, by the app label of their pods
-	live    []live.Component  // to compare with the objects in the cluster
-	ways    map[identity.ProbeKey]host.Host
-	digests map[identity.ProbeKey]map[string]string // of the desired configuration, by name
-	about   []string                                // IDs of the only hosts to probe and change; nil: all
-	facts   Facts                                   // about the rest; nil if about is nil
+	cfg    Config
+	addons []addons.Addon
+	// addonObjects holds the objects of addons, and of addons of kubeone that can be removed, by addon.
+	addonObjects map[string][]observed.AddonObject
+	system       map[string]string // image of kubeadm's components, by the app label of their pods
+	live         []live.Component  // to compare with the objects in the cluster
+	ways         map[identity.ProbeKey]host.Host
+	digests      map[identity.ProbeKey]map[string]string // of the desired configuration, by name
+	about        []string                                // IDs of the only hosts to probe and change; nil: all
+	facts        Facts                                   // about the rest; nil if about is nil
 }
 
 const defaultParallel = 32
@@ -101,7 +106,7 @@ func New(c Config) (*Engine, error) {
 		return nil, errors.New("engine: no releases: Config.Releases is nil")
 	}
 	c.Want.Artifacts = nil
-	e := &Engine{cfg: c, addonOf: map[string]string{}, ways: map[identity.ProbeKey]host.Host{},
+	e := &Engine{cfg: c, ways: map[identity.ProbeKey]host.Host{},
 		digests: map[identity.ProbeKey]map[string]string{}}
 	digests := componentconfig.Digests(c.Want, c.Want.Hosts()...)
 	for _, h := range c.Want.Hosts() {
@@ -148,8 +153,19 @@ func (e *Engine) renderAddons() error {
 	if e.addons, err = addons.Render(want); err != nil {
 		return err
 	}
+	if e.cfg.Addons != nil {
+		custom, err := addons.Custom(want, e.addons, *e.cfg.Addons)
+		if err != nil {
+			return err
+		}
+		e.addons = append(e.addons, custom...)
+	}
+	e.addonObjects = map[string][]observed.AddonObject{}
+	for _, name := range addons.RemovableNames() {
+		e.addonObjects[name] = addons.Removable(name)
+	}
 	for _, a := range e.addons {
-		e.addonOf[a.Name] = a.Digest
+		e.addonObjects[a.Name] = a.Identities()
 	}
 	e.system = system.Images(names)
 	e.live = system.Components(want, e.system)

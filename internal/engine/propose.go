@@ -47,13 +47,29 @@ func (e *Engine) proposeFor(ctx context.Context, o observation, approved map[str
 func (e *Engine) newPlanInput(o observation, approved map[string]string) planInput {
 	who, request := o.base.who, o.base.Request
 	apply, isApply := request.(Apply)
-	settled := decide.Settle(decide.Input{
+	in := decide.Input{
 		Options: apply.Options, Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions,
-		CA: o.ca, Config: e.configDigests(who), Addons: e.addonOf, System: e.system, About: e.aboutHosts(who),
-	}, !isApply || apply.Limit != nil || apply.Selector != nil)
+		CA: o.ca, Config: e.configDigests(who), System: e.system, About: e.aboutHosts(who),
+	}
+	e.addAddons(&in)
+	settled := decide.Settle(in, !isApply || apply.Limit != nil || apply.Selector != nil)
 	return planInput{
 		Input:    plan.Input{Decide: settled, FirstContacts: firstContacts(who.Is, approved)},
 		progress: o.progress, unread: o.unread, ids: who.IDs,
+	}
+}
+
+// addAddons adds the desired addons to the input of a decision.
+func (e *Engine) addAddons(in *decide.Input) {
+	in.Addons, in.AddonObjects = map[string]string{}, e.addonObjects
+	for _, a := range e.addons {
+		in.Addons[a.Name] = a.Digest
+		if a.Custom {
+			in.CustomAddons = append(in.CustomAddons, a.Name)
+		}
+	}
+	if e.cfg.Addons != nil {
+		in.KnowsAddons, in.DeletedAddons = true, e.cfg.Addons.Delete
 	}
 }
 

@@ -24,6 +24,10 @@ const maxCredentials = 1 << 20
 type credentialsFile struct {
 	// RegistriesAuth is a YAML document as text; see registriesAuth.
 	RegistriesAuth string `json:"registriesAuth,omitempty" secret:"true"`
+	// CustomSecrets are values for the templates of all addons.
+	CustomSecrets map[string]string `json:"customSecrets,omitempty" secret:"true"`
+	// AddonParams are secret parameters of addons, by addon.
+	AddonParams map[string]map[string]string `json:"addonParams,omitempty" secret:"true"`
 }
 
 // registriesAuth is the document in RegistriesAuth: a ContainerRuntimeContainerd with only the credentials.
@@ -40,8 +44,8 @@ type registryAuth struct {
 // registriesKind is the kind of the document registriesAuth.
 const registriesKind = "ContainerRuntimeContainerd"
 
-// unusedCredentials matches keys for clouds, addons and charts in credentials files for KubeOne. They are ignored.
-var unusedCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|customSecrets|addonParams|` +
+// unusedCredentials matches keys for clouds in credentials files for KubeOne. They are ignored.
+var unusedCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|` +
 	`((MC|CCM|OSM)_)?(AWS|ARM|DIGITALOCEAN|GOOGLE|HCLOUD|KUBEVIRT|NUTANIX|OS|METAL|PACKET|VSPHERE|VCD)_[0-9A-Z_]+)$`)
 
 // readCredentials reads the registry credentials from the credentials file. They take precedence over those in the
@@ -65,6 +69,7 @@ func (l *loader) readCredentials() {
 	file := credentialsFile{}
 	l.credentialsDecoder("key of a credentials file", file).
 		decodeValue(place{node: root}, root, reflect.ValueOf(&file).Elem())
+	l.customSecrets, l.secretParams = file.CustomSecrets, file.AddonParams
 	if file.RegistriesAuth != "" {
 		l.readRegistries(text, file.RegistriesAuth)
 	}

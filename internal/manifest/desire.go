@@ -53,7 +53,7 @@ func (l *loader) desiredCluster() desired.Cluster {
 		Upgrade:       newUpgrade(c.Upgrade),
 		Backup:        l.newBackup(c.Backup),
 		Hooks:         newHooks(c.Hooks),
-		NotCarriedOut: c.NotCarriedOut(),
+		NotCarriedOut: append(c.NotCarriedOut(), l.embedded...),
 
 		SecurityNotCarriedOut: c.SecurityNotCarriedOut(),
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/addons"
 	"kubeone/internal/model/desired"
 	"maps"
 	"os"
@@ -36,8 +37,11 @@ type Options struct {
 	// RunTerraform returns the output of "terraform output -json" in dir, or ErrNoTerraform. The default is the function
 	// RunTerraform of this package.
 	RunTerraform func(ctx context.Context, dir string) ([]byte, error)
-	// Getenv returns the value of an environment variable (TF_WORKSPACE or TF_DATA_DIR). The default is os.Getenv.
+	// Getenv returns the value of an environment variable: TF_WORKSPACE, TF_DATA_DIR, and those
+	// that parameters of addons name. The default is os.Getenv.
 	Getenv func(name string) string
+	// ReadAddons makes Load read and render the operator's own addons, which are in a folder next to the manifest.
+	ReadAddons bool
 	// Home replaces "~" in paths that begin with "~/". The default is the user's home directory.
 	Home string
 }
@@ -59,6 +63,8 @@ type Loaded struct {
 	Mirror string
 	// MachineDeployments are the Kubernetes objects for the dynamicWorkers, as JSON values.
 	MachineDeployments []map[string]any
+	// Addons are the operator's own addons; nil if Options.ReadAddons is false.
+	Addons *addons.Sources
 	// Controllers reports whether the Machine controllers run in the cluster.
 	Controllers bool
 }
@@ -74,6 +80,9 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 		l.readFeatures()
 		l.readCredentials()
 		l.defaultAndCheck()
+		if !l.hasErrors() {
+			l.readAddons()
+		}
 	}
 	if l.hasErrors() {
 		return Loaded{}, l.sortedProblems()
@@ -95,6 +104,10 @@ type loader struct {
 	// registries holds the credentials from the credentials file, by registry host; nil means there is no file.
 	registries           map[string]v1beta2.ContainerdRegistryAuthConfig
 	credentialsPositions positions
+	customSecrets        map[string]string            // from the credentials file
+	secretParams         map[string]map[string]string // of addons, by addon, from the credentials file
+	addons               *addons.Sources
+	embedded             []string // listed addons that only KubeOne has built in, as paths
 }
 
 func newLoader(o Options) *loader {
@@ -168,6 +181,7 @@ func (l *loader) finishLoad() (Loaded, error) {
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),
 		MachineDeployments: machines,
+		Addons:             l.addons,
 		Controllers:        controllers != nil && *controllers,
 	}, nil
 }

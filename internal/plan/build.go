@@ -85,6 +85,8 @@ type builder struct {
 	addons    []string        // IDs of the steps of addons that Nodes need to become Ready
 	// controllers is the ID of the step that applies the controllers, if there is one
 	controllers []string
+	// custom are the IDs of the steps of custom addons
+	custom []string
 	// settings is the ID of the step that changes the settings of kube-proxy and cluster DNS, if there is one
 	settings []string
 	// renamed are the IDs of the steps that fetch the image of cluster DNS under another name

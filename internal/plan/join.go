@@ -221,10 +221,14 @@ func (b *builder) controllerFiles(h desired.Host) {
 // removeAddons plans the removal of addons.
 func (b *builder) removeAddons(names []string) {
 	for _, name := range names {
+		deleted, kept := b.objectsToDelete(name)
+		reason := "it is no longer in the manifest"
+		if slices.Contains(b.in.DeletedAddons, name) {
+			reason = "the manifest deletes it"
+		}
 		b.onCluster("remove-addon/"+name, Step{
-			Intent: step.With(step.RemoveAddonParams{Addon: name}), Action: Remove,
-			Title:  "remove addon " + name,
-			Reason: "it is no longer in the manifest",
+			Intent: step.With(step.RemoveAddonParams{Addon: name, Delete: deleted}), Action: Remove,
+			Title: "remove addon " + name, Reason: reason, Changes: describeDeletions(deleted, kept),
 		})
 	}
 }

@@ -77,14 +77,15 @@ func (b *builder) awaitWorkloads(reason string) {
 		b.onCluster("await-workloads", Step{
 			Intent: plainIntent(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons",
 			Reason: reason,
-			Needs:  slices.Concat(b.addons, b.controllers),
+			Needs:  slices.Concat(b.addons, b.controllers, b.custom),
 		})
 	}
 }
 
-// applyAddons plans the addons of these names.
+// applyAddons plans the addons of these names. Custom addons follow those of kubeone, one after another.
 func (b *builder) applyAddons(names []string) {
-	for _, name := range names {
+	isCustom := func(name string) bool { return slices.Contains(b.in.CustomAddons, name) }
+	for _, name := range slices.DeleteFunc(slices.Clone(names), isCustom) {
 		var needs []string
 		if b.init != "" {
 			needs = []string{b.init}
@@ -92,18 +93,88 @@ func (b *builder) applyAddons(names []string) {
 		if name == desired.ControllersAddon {
 			needs = append(needs, b.plannedSteps(step.ControllerFiles)...)
 		}
-		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
-		intent.Digest = b.in.Addons[name]
-		id := b.onCluster("addon/"+name, Step{
-			Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
-			Reason: b.addonReason(name, had), Needs: needs,
-		})
+		id := b.applyAddon(name, needs)
 		if name == desired.ControllersAddon {
 			b.controllers = []string{id} // no Node waits for it
 		} else {
 			b.addons = append(b.addons, id)
 		}
 	}
+	needs := slices.Clone(b.addons)
+	if b.init != "" {
+		needs = append(needs, b.init)
+	}
+	for _, name := range b.in.CustomAddons {
+		if slices.Contains(names, name) {
+			id := b.applyAddon(name, needs)
+			needs, b.custom = append(needs, id), append(b.custom, id)
+		}
+	}
+}
+
+// applyAddon plans one addon and returns the ID of the step.
+func (b *builder) applyAddon(name string, needs []string) string {
+	had := b.world.Is.API.Addons[name]
+	deleted, kept := b.objectsToDelete(name)
+	intent := step.With(step.ApplyAddonParams{Addon: name, Delete: deleted})
+	intent.Digest = b.in.Addons[name]
+	return b.onCluster("addon/"+name, Step{
+		Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
+		Reason: b.addonReason(name, had), Needs: slices.Clone(needs), Changes: describeDeletions(deleted, kept),
+	})
+}
+
+// objectsToDelete returns the objects in the inventory of an addon that are part of no desired addon, without foreign
+// ones. Of these, kept are the objects whose deletion would delete more than the addon, unless the manifest asks to
+// delete the addon.
+func (b *builder) objectsToDelete(name string) (deleted, kept []observed.AddonObject) {
+	desiredKeys := map[string]bool{}
+	for other := range b.in.Addons {
+		for _, o := range b.in.AddonObjects[other] {
+			desiredKeys[o.Key()] = true
+		}
+	}
+	for _, o := range b.appliedObjects(name) {
+		switch {
+		case desiredKeys[o.Key()] || o.Foreign:
+		case o.HoldsOthers() && !slices.Contains(b.in.DeletedAddons, name):
+			kept = append(kept, o)
+		default:
+			deleted = append(deleted, o)
+		}
+	}
+	return deleted, kept
+}
+
+// appliedObjects returns the objects of an addon in the cluster. kubeone's own addons may have been applied before it
+// kept inventories.
+func (b *builder) appliedObjects(name string) []observed.AddonObject {
+	if held := b.world.Is.API.Inventories[name]; len(held.Objects) > 0 {
+		return held.Objects
+	}
+	if b.world.Is.API.Addons[name] != "" && b.in.Want.IsOwnAddon(name) {
+		return b.in.AddonObjects[name]
+	}
+	return nil
+}
+
+// maxDeletions is how many objects the changes of a step name.
+const maxDeletions = 12
+
+func describeDeletions(deleted, kept []observed.AddonObject) []string {
+	var out []string
+	add := func(verb string, objects []observed.AddonObject, after string) {
+		for i, o := range objects {
+			if i == maxDeletions {
+				out = append(out, fmt.Sprintf("%s %d more objects", verb, len(objects)-i))
+				return
+			}
+			out = append(out, verb+" "+o.String()+after)
+		}
+	}
+	add("delete", deleted, "")
+	add("keep", kept, ", which others may use")
+	return out
 }
 
 // missingAddons returns the addons that are not in the cluster, sorted. If an installation was interrupted before the
@@ -115,7 +186,8 @@ func (b *builder) missingAddons() []string {
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(b.in.Addons)) {
-		if name != desired.ControllersAddon && b.world.Is.API.Addons[name] == "" {
+		if name != desired.ControllersAddon && !slices.Contains(b.in.CustomAddons, name) &&
+			b.world.Is.API.Addons[name] == "" {
 			out = append(out, name)
 		}
 	}
@@ -128,6 +200,8 @@ func (b *builder) addonReason(name, had string) string {
 		return "not in the cluster"
 	case had != b.in.Addons[name]:
 		return "the cluster runs an older version of it"
+	case len(b.world.Is.API.Compared[name].Differences) == 0:
+		return "the list of its objects is not in the cluster"
 	}
 	return listDifferences(b.world.Is.API.Compared[name].Differences)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/ssa"
@@ -33,7 +34,7 @@ import (
 
 const system = metav1.NamespaceSystem
 
-// reader reads the API of one cluster over one connection. It makes nine requests, one more for each namespace of
+// reader reads the API of one cluster over one connection. It makes ten requests, one more for each namespace of
 // network plugins, and one or two for each object to compare. For Machines it makes one more, and another nine if the
 // cluster has that kind.
 type reader struct {
@@ -67,6 +68,9 @@ func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 		"our record":           func() error { return r.readRecord(ctx, &api) },
 		"our lease":            func() error { return r.readLease(ctx, &api) },
 		"kubeadm's endpoint":   func() error { return r.readEndpoint(ctx, &api) },
+	}
+	if len(r.components) > 0 { // not for decisions about one host, whose callers may not list ConfigMaps
+		reads["inventories of addons"] = func() error { return r.readInventories(ctx, &api) }
 	}
 	if r.dynamic != nil {
 		reads["Machines"] = func() error { return r.readPoolObjects(ctx, &api) }
@@ -217,6 +221,21 @@ func (r *reader) readRecord(ctx context.Context, api *observed.API) error {
 		return err
 	}
 	api.Record, api.Addons = parseRecord(found)
+	return nil
+}
+
+func (r *reader) readInventories(ctx context.Context, api *observed.API) error {
+	r.requests.Add(1)
+	var err error
+	if api.Inventories, err = inventory.List(ctx, r.kube); err != nil {
+		return err
+	}
+	for name, held := range api.Inventories {
+		if held.Problem != "" {
+			held.Problem = boundText(held.Problem)
+			api.Inventories[name] = held
+		}
+	}
 	return nil
 }
 

@@ -83,7 +83,8 @@ func Open(ctx context.Context, opt Options) (*Workspace, error) {
 	loaded, err := manifest.Load(ctx,
 		manifest.Options{
 			ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, CredentialsPath: opt.Credentials,
-			Stdin: opt.Stdin,
+			ReadAddons: true,
+			Stdin:      opt.Stdin,
 		})
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (w *Workspace) openManifest(ctx context.Context) (err error) {
 	w.Engine, err = engine.New(engine.Config{
 		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
-		Files: apply.Files(w.loaded.Secrets.Files), Credentials: w.hostCredentials(),
+		Files: apply.Files(w.loaded.Secrets.Files), Addons: w.loaded.Addons, Credentials: w.hostCredentials(),
 		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel, RunHook: newHookRunner(filepath.Dir(w.opt.Manifest)),
 	})
 	return err

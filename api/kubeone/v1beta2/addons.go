@@ -2,25 +2,26 @@ package v1beta2
 
 // Addons are additional objects that are applied to the cluster.
 type Addons struct {
-	// Enable switches addons on.
+	// Enable switches addons on. If it is false, addons that are in the cluster are removed. Default: true.
 	Enable *bool `json:"enable,omitempty"`
-	// Path is the folder with the operator's own addons.
+	// Path is a folder, relative to the manifest, with one subfolder of YAML files for each addon. All addons in it are
+	// applied: first those listed in addons, in that order, then the others by name.
 	Path string `json:"path,omitempty"`
-	// GlobalParams are parameters of all addons.
+	// GlobalParams are template parameters of all addons. A value env:NAME stands for an environment variable.
 	GlobalParams map[string]string `json:"globalParams,omitempty" secret:"keys" lines:"yes"`
-	// Addons are the addons to apply or delete.
+	// Addons are addons with settings of their own.
 	Addons []Addon `json:"addons,omitempty"`
 }
 
 // Addon is one addon.
 type Addon struct {
-	// Name is the addon's name. Each has one, unless addons are switched off.
+	// Name is the name of the subfolder. Required unless addons are switched off.
 	Name string `json:"name"`
-	// Params are the addon's parameters; they win over globalParams.
+	// Params are template parameters of this addon. They override globalParams.
 	Params map[string]string `json:"params,omitempty" secret:"keys" lines:"yes"`
-	// DisableTemplating applies the addon's files as they are. Default: false.
+	// DisableTemplating applies the files unchanged, although they may contain template syntax. Default: false.
 	DisableTemplating bool `json:"disableTemplating,omitempty"`
-	// Delete removes the addon. Default: false.
+	// Delete removes the addon from the cluster, with its namespaces and custom resource definitions. Default: false.
 	Delete bool `json:"delete,omitempty"`
 }
 

@@ -72,7 +72,7 @@ type KubeOneCluster struct {
 	// Features configures additional features.
 	Features Features `json:"features,omitzero"`
 	// Addons are additional objects that are applied to the cluster.
-	Addons *Addons `json:"addons,omitempty" carried:"no"`
+	Addons *Addons `json:"addons,omitempty"`
 	// HelmReleases are Helm charts that are installed in the cluster.
 	HelmReleases []HelmRelease `json:"helmReleases,omitempty" carried:"no"`
 	// SystemPackages configures package repositories of the operating system.

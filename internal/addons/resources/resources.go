@@ -9,15 +9,28 @@ import (
 	"strings"
 	"text/template"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"kubeone/internal/model/observed"
 )
 
 // Object is one object in the API's form.
 type Object = map[string]any
 
-// Workload names a DaemonSet or a Deployment.
+// AddonLabel is on every object of a custom addon. Its value is the addon's name.
+const AddonLabel = "kubeone.io/addon"
+
+// Identify returns the identity of an object of an addon.
+func Identify(o *unstructured.Unstructured) observed.AddonObject {
+	return observed.AddonObject{
+		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+	}
+}
+
+// Workload names a DaemonSet, a Deployment or a StatefulSet.
 type Workload struct {
-	Kind      string // DaemonSet or Deployment
+	Kind      string // DaemonSet, Deployment or StatefulSet
 	Namespace string
 	Name      string
 }

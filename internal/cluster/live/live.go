@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -98,6 +99,9 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 // compareApplied returns what would change if the object were applied again; nil means no change.
 func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstructured) (*observed.Difference, error) {
 	before, after, err := a.Preview(ctx, o)
+	if meta.IsNoMatchError(err) { // an object of the same addon defines the kind
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}

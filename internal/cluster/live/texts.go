@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -22,7 +23,7 @@ func PreviewApply(ctx context.Context, a *ssa.Applier, c Component) []diff.Chang
 	for i := range c.Applied {
 		o := &c.Applied[i]
 		before, after, err := a.Preview(ctx, o)
-		if err != nil {
+		if err != nil && !meta.IsNoMatchError(err) {
 			out = append(out, diff.Unknown(ssa.Describe(o), oneLine(err)))
 			continue
 		}

@@ -18,7 +18,7 @@ type Waiter struct {
 	Kubernetes kubernetes.Interface
 }
 
-// WaitRollout waits until all pods of a DaemonSet or Deployment have the latest template and are available. It does not
+// WaitRollout waits until all pods of a DaemonSet, Deployment or StatefulSet have the latest template and are available. It does not
 // wait for DaemonSet pods on Nodes that are not Ready, and returns the names of these Nodes.
 func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	op := "wait for " + w.Kind
@@ -27,8 +27,26 @@ func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused 
 		return c.waitDaemonSet(ctx, w)
 	case "Deployment":
 		return nil, apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(w.Namespace), op, w.Name, deploymentDone)
+	case "StatefulSet":
+		return nil, apicall.Await(ctx, c.Kubernetes.AppsV1().StatefulSets(w.Namespace), op, w.Name, statefulSetDone)
 	}
 	return nil, apicall.Wrap(op, w.Name, fmt.Errorf("waiting for a rollout of a %s is not supported", w.Kind))
+}
+
+func statefulSetDone(d *appsv1.StatefulSet) (bool, string, error) {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	s := d.Status
+	state := fmt.Sprintf("%d of %d replicas updated, %d available", s.UpdatedReplicas, want, s.AvailableReplicas)
+	if s.ObservedGeneration < d.Generation {
+		return false, "its controller has not observed the change", nil
+	}
+	if d.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return s.AvailableReplicas >= want, state, nil
+	}
+	return s.UpdatedReplicas >= want && s.AvailableReplicas >= want, state, nil
 }
 
 // WaitDeploymentAvailable waits until a Deployment has the condition Available, which means that the minimum number of

@@ -4,6 +4,7 @@ package ssa
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -45,13 +46,57 @@ type Result struct {
 // first, then CRDs, and waits until the API serves their kinds. Access rules, configuration and workloads follow, in
 // this order. Objects in the same phase are applied in parallel.
 func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
-	return c.applyAll(ctx, objects, true)
+	return c.applyAll(ctx, objects, func(int) bool { return true })
 }
 
 // ApplyOwn is like Apply, but does not take over fields. A conflict with another manager is an *apicall.Error of class
 // Operator.
 func (c *Applier) ApplyOwn(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
-	return c.applyAll(ctx, objects, false)
+	return c.applyAll(ctx, objects, func(int) bool { return false })
+}
+
+// ApplyOver is like Apply for the objects with force, by index, and like ApplyOwn for the others.
+func (c *Applier) ApplyOver(ctx context.Context, objects []unstructured.Unstructured, force func(i int) bool) error {
+	_, err := c.applyAll(ctx, objects, force)
+	return err
+}
+
+// Find returns the live object with the kind, namespace and name of o, or nil if there is none or the API does not serve
+// the kind. It ignores the version of o if the API no longer serves it.
+func (c *Applier) Find(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var found *unstructured.Unstructured
+	err := c.withRetry(ctx, "read", o, func(ctx context.Context) error {
+		where, err := c.anyVersion(o)
+		if err != nil || where == nil {
+			return err
+		}
+		found, err = where.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			found = nil
+			return nil
+		}
+		return err
+	})
+	return found, err
+}
+
+// anyVersion returns the resource of an object in its version, or in another one if that is no longer served. It returns
+// nil if the API does not serve the kind at all.
+func (c *Applier) anyVersion(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	where, err := c.Resource(o)
+	if !meta.IsNoMatchError(err) {
+		return where, err
+	}
+	mapping, err := c.kinds.RESTMapping(o.GroupVersionKind().GroupKind())
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	served := o.DeepCopy()
+	served.SetGroupVersionKind(mapping.GroupVersionKind)
+	return c.Resource(served)
 }
 
 // FindConflicts returns the error that ApplyOwn would return for the first object with a conflict, and nil if there is
@@ -82,6 +127,12 @@ func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unst
 // asOperatorError turns a conflict of field managers into an error of class Operator, which is not retried. It returns
 // other errors unchanged.
 func asOperatorError(err error) error {
+	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "immutable") {
+		return &apicall.Error{
+			Op:    "it cannot be changed in place; delete it with kubectl, then run kubeone apply again",
+			Class: apicall.Operator, Err: err,
+		}
+	}
 	if !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 		return err
 	}
@@ -91,7 +142,8 @@ func asOperatorError(err error) error {
 	}
 }
 
-func (c *Applier) applyAll(ctx context.Context, objects []unstructured.Unstructured, force bool) (Result, error) {
+func (c *Applier) applyAll(ctx context.Context, objects []unstructured.Unstructured,
+	force func(i int) bool) (Result, error) {
 	ctx, cancel := apicall.WithDefaultTimeout(ctx, 2*apicall.OpTimeout)
 	defer cancel()
 	changed := make([]bool, len(objects))
@@ -110,13 +162,13 @@ func (c *Applier) applyAll(ctx context.Context, objects []unstructured.Unstructu
 }
 
 func (c *Applier) applyPhase(ctx context.Context, objects []unstructured.Unstructured, phase []int,
-	changed []bool, force bool) error {
+	changed []bool, force func(i int) bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
 	var lock sync.Mutex
 	for _, i := range phase {
 		group.Go(func() error {
-			did, err := c.applyOne(ctx, &objects[i], force)
+			did, err := c.applyOne(ctx, &objects[i], force(i))
 			lock.Lock()
 			defer lock.Unlock()
 			changed[i] = did

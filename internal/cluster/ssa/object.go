@@ -2,6 +2,7 @@ package ssa
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,41 @@ func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructure
 		}
 	}
 	return nil
+}
+
+// DeleteIf deletes an object and the objects that it owns if it exists and allowed returns true for its live form. It
+// never deletes an object that has replaced the checked one.
+func (c *Applier) DeleteIf(ctx context.Context, o *unstructured.Unstructured,
+	allowed func(live *unstructured.Unstructured) bool) error {
+	policy := metav1.DeletePropagationBackground
+	return c.withRetry(ctx, "delete", o, func(ctx context.Context) error {
+		where, err := c.anyVersion(o)
+		if err != nil || where == nil {
+			return err
+		}
+		live, err := where.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil || !allowed(live) {
+			return err
+		}
+		uid := live.GetUID()
+		err = where.Delete(ctx, o.GetName(), metav1.DeleteOptions{
+			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid},
+		})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // another one has its name now
+			return nil
+		}
+		return err
+	})
+}
+
+// IsManaged reports whether kubeone has applied the live object.
+func IsManaged(live *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == apicall.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
+	})
 }
 
 func (c *Applier) withRetry(ctx context.Context, what string, o *unstructured.Unstructured,

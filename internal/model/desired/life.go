@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"slices"
 	"time"
 )
 
@@ -61,6 +62,11 @@ type Backup struct {
 	// Schedule is the time between snapshots on each control-plane host; 0: never; default 6h.
 	Schedule time.Duration `json:"schedule"`
 	Keep     int           `json:"keep"` // snapshots to keep on a host; default 10
+}
+
+// IsOwnAddon reports whether the name is that of an addon of kubeone, desired or not. Custom addons have other names.
+func (c Cluster) IsOwnAddon(name string) bool {
+	return name == ControllersAddon || name == DNSBudgetAddon || slices.Contains(c.Network.CNI.Supported, name)
 }
 
 // ControllersAddon is the name of the addon with the controllers.

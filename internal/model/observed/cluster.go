@@ -35,6 +35,9 @@ type API struct {
 	AutoApproval Tri `json:"autoApproval,omitempty"`
 	// Addons holds the digest of each addon as last applied, by name; an addon that was never applied is missing.
 	Addons map[string]string `json:"addons,omitempty"`
+	// Inventories holds the objects of each applied addon, by its name. Addons that kubeone applied before it kept
+	// inventories have none. Nil if they were not read, which decisions about one host do not need.
+	Inventories map[string]Inventory `json:"inventories,omitempty"`
 	// Compared holds the results for the components whose objects were compared with the desired ones, by component. A
 	// component that was not compared is missing.
 	Compared map[string]Comparison `json:"compared,omitempty"`
@@ -46,6 +49,52 @@ type API struct {
 	ExtensionCAs map[string][]string `json:"extensionCAs,omitempty"`
 	// Pool is nil if the API has no Machines or they were not read, which decisions about one host do not need.
 	Pool *Pool `json:"pool,omitempty"`
+}
+
+// Inventory lists the objects of an applied addon.
+type Inventory struct {
+	Objects []AddonObject `json:"objects,omitempty"`
+	Problem string        `json:"problem,omitempty"` // why it cannot be read; Objects is empty then
+}
+
+// AddonObject identifies an object of an addon.
+type AddonObject struct {
+	APIVersion string `json:"apiVersion"` // as applied
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	// Foreign says that the object existed before the addon was applied. It is changed, but never deleted.
+	Foreign bool `json:"foreign,omitempty"`
+}
+
+// Group returns the API group; "" is the core group.
+func (o AddonObject) Group() string {
+	group, _, found := strings.Cut(o.APIVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
+// Key identifies the object in any version of its API.
+func (o AddonObject) Key() string { return o.Group() + "/" + o.Kind + "/" + o.Namespace + "/" + o.Name }
+
+// String returns "Kind namespace/name", as Difference.Object.
+func (o AddonObject) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+// HoldsOthers reports whether deleting the object would also delete objects or data that the addon may not own: what is
+// in a namespace, the objects of a custom kind, a volume.
+func (o AddonObject) HoldsOthers() bool {
+	switch o.Kind {
+	case "Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume":
+		return true
+	}
+	return false
 }
 
 // ServingRequest is a kubelet's undecided request for a serving certificate.

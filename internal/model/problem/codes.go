@@ -89,6 +89,7 @@ const (
 	NotCompared          Code = "NotCompared"
 	RecordUnreadable     Code = "RecordUnreadable"
 	AddonsUnreadable     Code = "AddonsUnreadable"
+	InventoryUnreadable  Code = "InventoryUnreadable"
 	NodeOwnerUnknown     Code = "NodeOwnerUnknown"
 	ComponentNotRunning  Code = "ComponentNotRunning"
 	PodsOutsideNetwork   Code = "PodsOutsideNetwork"

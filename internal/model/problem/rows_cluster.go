@@ -129,6 +129,14 @@ var clusterRows = []row{
 			"-n kube-system edit configmap kubeone, then run kubeone apply: it applies all addons again",
 	},
 	{
+		code: InventoryUnreadable, class: ClassKube,
+		meaning: "The list of an addon's objects in the cluster is malformed.",
+		what: "cannot read which objects addon {addon} has in the cluster, so those that are no longer part of it " +
+			"stay: {problem}",
+		do: "run kubectl -n kube-system delete configmap kubeone-addon-{addon}, then kubeone apply: it writes a new " +
+			"list; delete other objects of the addon manually",
+	},
+	{
 		code: ComponentNotRunning, class: ClassKube,
 		meaning: "The network plugin, kube-proxy or cluster DNS has no ready pod on a node that needs one.",
 		what:    "{component} is not running on {nodes}",

@@ -39,9 +39,10 @@ func revokeTokensRow() row {
 	}
 }
 
-// ApplyAddonParams name the addon. The intent's Digest is that of its objects.
+// ApplyAddonParams name the addon, and objects that are no longer part of it. The intent's Digest is that of its objects.
 type ApplyAddonParams struct {
-	Addon string `json:"addon,omitempty"`
+	Addon  string                 `json:"addon,omitempty"`
+	Delete []observed.AddonObject `json:"delete,omitempty"`
 }
 
 // Kind returns ApplyAddon.
@@ -59,7 +60,11 @@ func addonApplied(w *World, _ desired.Host, i Intent) {
 	if w.Is.API.Addons == nil {
 		w.Is.API.Addons = map[string]string{}
 	}
-	name := ParamsOf[ApplyAddonParams](i).Addon
+	p := ParamsOf[ApplyAddonParams](i)
+	name := p.Addon
+	w.changeInventory(name, func(objects []observed.AddonObject) []observed.AddonObject {
+		return slices.DeleteFunc(objects, func(o observed.AddonObject) bool { return slices.Contains(p.Delete, o) })
+	})
 	if w.Is.API.Addons[name] == "" && name == w.Want.Network.CNI.Name {
 		w.networkCame()
 	}
@@ -149,9 +154,21 @@ func (w *World) changeDeployments(change func([]observed.MachineDeployment) []ob
 	w.Is.API.Pool = &pool
 }
 
-// RemoveAddonParams name the addon.
+// changeInventory changes the inventory of an addon, if it has one.
+func (w *World) changeInventory(addon string, change func([]observed.AddonObject) []observed.AddonObject) {
+	held, found := w.Is.API.Inventories[addon]
+	if !found {
+		return
+	}
+	w.Is.API.Inventories = maps.Clone(w.Is.API.Inventories)
+	held.Objects = change(slices.Clone(held.Objects))
+	w.Is.API.Inventories[addon] = held
+}
+
+// RemoveAddonParams name the addon and the objects to delete.
 type RemoveAddonParams struct {
-	Addon string `json:"addon,omitempty"`
+	Addon  string                 `json:"addon,omitempty"`
+	Delete []observed.AddonObject `json:"delete,omitempty"`
 }
 
 // Kind returns RemoveAddon.
@@ -163,7 +180,10 @@ func removeAddonRow() row {
 		place: ThroughAPI, group: groupAddons, params: paramsOf[RemoveAddonParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			w.Is.API.Addons = maps.Clone(w.Is.API.Addons)
-			delete(w.Is.API.Addons, ParamsOf[RemoveAddonParams](i).Addon)
+			w.Is.API.Inventories = maps.Clone(w.Is.API.Inventories)
+			name := ParamsOf[RemoveAddonParams](i).Addon
+			delete(w.Is.API.Addons, name)
+			delete(w.Is.API.Inventories, name)
 		},
 	}
 }

@@ -85,8 +85,8 @@ last_words() {
 	done
 }
 
-# kubelet_error prints the last error that the kubelet logged before it ended, or else the last error in its recent log, or
-# else the last line.
+# kubelet_error prints the last error that the kubelet logged before it ended, or else the last error in its recent log,
+# or else the last line.
 kubelet_error() {
 	recent=$(journalctl -u kubelet -n 400 --no-pager -o cat | grep -v '^$' || :)
 	why=$(printf '%s\n' "$recent" | awk '

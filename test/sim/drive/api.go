@@ -13,9 +13,9 @@ import (
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/settings"
-	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/etcd"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/nodename"
@@ -161,9 +161,14 @@ func (a *api) DeleteNode(ctx context.Context, node string) error {
 	return a.carryOutStep(ctx, step.DeleteNode, node)
 }
 
-// Apply only needs the API. UpdateRecord records what was applied.
-func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (ssa.Result, error) {
-	return ssa.Result{}, a.needAPI(ctx, "apply")
+// ApplyAddon only needs the API. UpdateRecord records what was applied.
+func (a *api) ApplyAddon(ctx context.Context, _ inventory.Change) error {
+	return a.needAPI(ctx, "apply")
+}
+
+// RemoveAddon only needs the API.
+func (a *api) RemoveAddon(ctx context.Context, _ string, _ []observed.AddonObject) error {
+	return a.needAPI(ctx, "RemoveAddon")
 }
 
 // Create carries out the plan's step.
@@ -174,11 +179,6 @@ func (a *api) Create(ctx context.Context, _ *unstructured.Unstructured) error {
 // Merge carries out the plan's step.
 func (a *api) Merge(ctx context.Context, _ *unstructured.Unstructured, _ []byte) error {
 	return a.carryOutStep(ctx, step.UpgradeMachines, "")
-}
-
-// Delete carries out the plan's step.
-func (a *api) Delete(ctx context.Context, _ []unstructured.Unstructured) error {
-	return a.needAPI(ctx, "RemoveAddon")
 }
 
 // SetKubeProxy carries out the plan's step.

@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"kubeone/internal/model/observed"
+)
+
+// AddonState says what the cluster has of an addon.
+type AddonState struct {
+	Name string
+	// Custom says that the addon is the operator's own.
+	Custom bool
+	// Desired says that the addon is in the manifest, or part of kubeone. Otherwise, an apply removes it if it is Custom.
+	Desired bool
+	// Applied says that the addon has been applied; Current, that it was applied as it is now desired.
+	Applied, Current bool
+	Objects          []observed.AddonObject // in the cluster; as desired if their list is unknown
+	Differences      []observed.Difference  // objects that were changed or deleted since
+	Problem          string                 // why the objects could not be compared or listed
+}
+
+// Addons returns the state of all addons that are desired or in the cluster, as the proposal observed them: first the
+// desired ones in the order in which they are applied, then the others by name. Without an answer of the API, none is
+// Applied.
+func (e *Engine) Addons(p Proposal) []AddonState {
+	api := p.Observed.World.API
+	var out []AddonState
+	listed := map[string]bool{}
+	for _, a := range e.addons {
+		listed[a.Name] = true
+		s := newAddonState(api, a.Name)
+		s.Custom, s.Desired, s.Current = a.Custom, true, s.Applied && api.Addons[a.Name] == a.Digest
+		if len(s.Objects) == 0 {
+			s.Objects = a.Identities()
+		}
+		out = append(out, s)
+	}
+	names := slices.Collect(maps.Keys(api.Addons))
+	for name := range api.Inventories {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if !listed[name] {
+			s := newAddonState(api, name)
+			s.Custom = !e.cfg.Want.IsOwnAddon(name)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func newAddonState(api observed.API, name string) AddonState {
+	compared, held := api.Compared[name], api.Inventories[name]
+	s := AddonState{Name: name, Objects: held.Objects, Differences: compared.Differences, Problem: compared.Problem}
+	if held.Problem != "" {
+		s.Problem = held.Problem
+	}
+	_, s.Applied = api.Addons[name]
+	return s
+}
+
+// State returns the state in a word or two.
+func (a AddonState) State() string {
+	switch {
+	case !a.Desired && a.Custom:
+		return "to be removed"
+	case !a.Desired:
+		return "not in the manifest"
+	case !a.Applied:
+		return "not applied"
+	case !a.Current:
+		return "outdated"
+	case len(a.Differences) > 0:
+		return "changed"
+	case a.Problem != "":
+		return "unknown"
+	}
+	return "applied"
+}

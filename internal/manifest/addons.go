@@ -1,0 +1,165 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/addons"
+	"kubeone/internal/addons/folder"
+	"kubeone/internal/text/phrase"
+)
+
+// embeddedAddons are the addons that KubeOne has built in and this version does not. Manifests that name them are
+// accepted. A subfolder of the same name takes their place.
+var embeddedAddons = []string{
+	"backups-restic", "cluster-autoscaler", "csi-external-snapshotter", "csi-vault-secret-provider",
+	"default-storage-class", "etcd-defrag", "machinecontroller", "metrics-server", "nodelocaldns",
+	"nodelocaldns-cilium", "operating-system-manager", "secrets-store-csi-driver", "unattended-upgrades",
+}
+
+// envPrefix begins a parameter whose value is that of an environment variable.
+const envPrefix = "env:"
+
+// readAddons reads and renders the operator's own addons, if the caller wants them.
+func (l *loader) readAddons() {
+	if !l.ReadAddons {
+		return
+	}
+	l.addons = &addons.Sources{}
+	a := l.cluster.Addons
+	if a == nil || a.Enable != nil && !*a.Enable {
+		return
+	}
+	found := l.readAddonFolder(a.Path)
+	values := l.addonValues(a.GlobalParams)
+	listed := map[string]bool{}
+	for i, entry := range a.Addons {
+		at := v1beta2.Item("addons.addons", i)
+		if listed[entry.Name] {
+			l.reportPath(at+".name", Error, "remove one of the entries", fmt.Sprintf("%q is listed twice", entry.Name))
+			continue
+		}
+		listed[entry.Name] = true
+		n := slices.IndexFunc(found, func(f folder.Addon) bool { return f.Name == entry.Name })
+		switch {
+		case entry.Delete:
+			l.addons.Delete = append(l.addons.Delete, entry.Name)
+		case n >= 0:
+			addon := found[n]
+			addon.DisableTemplating = entry.DisableTemplating
+			addon.Params = l.addonParams(at, entry)
+			l.renderAddon(addon, values)
+		case slices.Contains(embeddedAddons, entry.Name):
+			l.embedded = append(l.embedded, fmt.Sprintf("%s (%s)", at, entry.Name))
+		default:
+			l.reportUnknownAddon(at, entry.Name, a.Path, found)
+		}
+	}
+	for _, addon := range found {
+		if !listed[addon.Name] {
+			addon.Params = l.secretParams[addon.Name]
+			l.renderAddon(addon, values)
+		}
+	}
+}
+
+// readAddonFolder returns the addons in the folder, or nil without a folder.
+func (l *loader) readAddonFolder(path string) []folder.Addon {
+	if path == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(l.absolutePath(path))
+	if err == nil {
+		defer func() { _ = root.Close() }()
+		var found []folder.Addon
+		if found, err = folder.Read(root.FS()); err == nil {
+			return found
+		}
+	}
+	l.reportPath("addons.path", Error, "the path is relative to the manifest directory", err.Error())
+	l.explained = append(l.explained, "addons")
+	return nil
+}
+
+func (l *loader) addonValues(global map[string]string) folder.Values {
+	v := folder.Values{
+		Config: l.cluster, Params: l.resolveParams("addons.globalParams", global), CustomCredentials: l.customSecrets,
+		CCMClusterName: l.cluster.Name, CABundle: caBundle(l.cluster),
+	}
+	if r := l.cluster.RegistryConfiguration; r != nil {
+		v.OverwriteRegistry = r.OverwriteRegistry
+	}
+	return v
+}
+
+// addonParams returns the parameters of an addon in the manifest and in the credentials file. The same parameter in both
+// is an error.
+func (l *loader) addonParams(at string, entry v1beta2.Addon) map[string]string {
+	out := l.resolveParams(at+".params", entry.Params)
+	for name, value := range l.secretParams[entry.Name] {
+		if _, found := out[name]; found {
+			l.reportPath(v1beta2.Child(at+".params", name), Error, "keep one of them",
+				"is also in addonParams of the credentials file")
+		}
+		out[name] = value
+	}
+	return out
+}
+
+// resolveParams replaces values that name an environment variable.
+func (l *loader) resolveParams(at string, params map[string]string) map[string]string {
+	out := maps.Clone(params)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(out)) {
+		variable, found := strings.CutPrefix(out[name], envPrefix)
+		if !found {
+			continue
+		}
+		if out[name] = l.Getenv(variable); out[name] == "" {
+			l.reportPath(v1beta2.Child(at, name), Error, "set it for kubeone",
+				fmt.Sprintf("the environment variable %s is not set", phrase.Shorten(variable, 60)))
+		}
+	}
+	return out
+}
+
+// renderAddon adds the objects of an addon to the sources.
+func (l *loader) renderAddon(addon folder.Addon, values folder.Values) {
+	objects, err := folder.Render(addon, values)
+	var mistake *folder.FileError
+	switch {
+	case errors.As(err, &mistake):
+		l.found = append(l.found, Problem{
+			File: filepath.Join(l.cluster.Addons.Path, mistake.Path), Line: mistake.Line, Path: "addons",
+			Message: mistake.Err.Error(), Severity: Error,
+		})
+	case err != nil:
+		l.reportPath("addons.path", Error, "", err.Error())
+	default:
+		l.addons.Custom = append(l.addons.Custom, addons.CustomAddon{Name: addon.Name, Objects: objects})
+	}
+}
+
+func (l *loader) reportUnknownAddon(at, name, path string, found []folder.Addon) {
+	known := slices.Clone(embeddedAddons)
+	for _, f := range found {
+		known = append(known, f.Name)
+	}
+	hint := "create the folder, or remove the entry"
+	if near := suggestName(name, known); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	where := "addons.path is not set"
+	if path != "" {
+		where = path + " has no subfolder of that name with manifests"
+	}
+	l.reportPath(at+".name", Error, hint, fmt.Sprintf("%q is not a known addon: %s", name, where))
+}

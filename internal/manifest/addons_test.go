@@ -1,0 +1,181 @@
+package manifest_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/manifest"
+)
+
+// writeFiles writes files below a new directory and returns it.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func loadAddons(t *testing.T, addons string, files map[string]string) (manifest.Loaded, error) {
+	t.Helper()
+	files["kubeone.yaml"] = demo + addons
+	dir := writeFiles(t, files)
+	o := manifest.Options{
+		ManifestPath: filepath.Join(dir, "kubeone.yaml"), ReadAddons: true,
+		Getenv: func(name string) string { return map[string]string{"TOKEN": "t0p"}[name] },
+	}
+	if files["credentials.yaml"] != "" {
+		o.CredentialsPath = filepath.Join(dir, "credentials.yaml")
+	}
+	return manifest.Load(t.Context(), o)
+}
+
+func configMapOf(name, data string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: default}\ndata: {" + data + "}\n"
+}
+
+// folderFiles is a folder with four addons.
+func folderFiles() map[string]string {
+	return map[string]string{
+		"addons/alpha/a.yaml": configMapOf("alpha", `size: "{{ .Params.size }}", tier: "{{ .Params.tier }}"`),
+		"addons/raw/a.yaml":   configMapOf("raw", `rule: "{{ $labels.pod }}"`),
+		"addons/zeta/a.yaml":  configMapOf("zeta", `token: "{{ .Params.token }}", version: "{{ .Config.Versions.Kubernetes }}"`),
+		"addons/last.yaml":    configMapOf("last", `cluster: "{{ .CCMClusterName }}"`),
+	}
+}
+
+// dataOf returns the data of the addons' ConfigMaps in order.
+func dataOf(t *testing.T, loaded manifest.Loaded) []string {
+	t.Helper()
+	var out []string
+	for _, a := range loaded.Addons.Custom {
+		for _, o := range a.Objects {
+			data, _ := o["data"].(map[string]any)
+			line := a.Name + ":"
+			for _, key := range []string{"cluster", "rule", "size", "tier", "token", "version"} {
+				if text, found := data[key].(string); found {
+					line += " " + key + "=" + text
+				}
+			}
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func TestAddonsOfAManifest(t *testing.T) {
+	t.Parallel()
+	const listed = `
+addons:
+  path: ./addons
+  globalParams: {size: "1", tier: all}
+  addons:
+  - {name: zeta, params: {token: "env:TOKEN"}}
+  - {name: raw, disableTemplating: true}
+  - {name: alpha, params: {size: "3"}}
+  - {name: old, delete: true}
+`
+	all := []string{"zeta: token=t0p version=1.36.3", "raw: rule={{ $labels.pod }}", "alpha: size=3 tier=all",
+		"root: cluster=demo"}
+	loaded, err := loadAddons(t, listed, folderFiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(all, dataOf(t, loaded)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"old"}, loaded.Addons.Delete); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(string(loaded.ManifestText), "t0p") {
+		t.Error("the manifest for the record contains the value of an environment variable")
+	}
+	off, err := loadAddons(t, strings.Replace(listed, "addons:\n", "addons:\n  enable: false\n", 1), folderFiles())
+	if err != nil || off.Addons == nil || len(off.Addons.Custom) > 0 {
+		t.Errorf("switched off: %v, %v", off.Addons, err)
+	}
+	files := folderFiles()
+	delete(files, "addons/raw/a.yaml")
+	other, err := loadAddons(t, "addons: {path: addons}\n", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"alpha: size= tier=", "zeta: token= version=1.36.3", "root: cluster=demo"}
+	if diff := cmp.Diff(want, dataOf(t, other)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSecretParametersOfAddons(t *testing.T) {
+	t.Parallel()
+	files := folderFiles()
+	files["addons/raw/a.yaml"] = configMapOf("raw", `token: "{{ .CustomCredentials.shared }}"`)
+	files["credentials.yaml"] = "customSecrets: {shared: s1}\naddonParams: {zeta: {token: s2}, alpha: {size: s3}}\n"
+	loaded, err := loadAddons(t, "addons: {path: addons}\n", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"alpha: size=s3 tier=", "raw: token=s1", "zeta: token=s2 version=1.36.3", "root: cluster=demo"}
+	if diff := cmp.Diff(want, dataOf(t, loaded)); diff != "" {
+		t.Error(diff)
+	}
+	_, err = loadAddons(t, "addons: {path: addons, addons: [{name: zeta, params: {token: a}}]}\n", files)
+	if err == nil || !strings.Contains(err.Error(), "params.token: is also in addonParams of the credentials file") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAddonsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ addons, file, text, says string }{
+		"no folder": {"{path: nowhere}", "", "", "addons.path: "},
+		"unknown": {"{path: addons, addons: [{name: alpa}]}", "", "",
+			`"alpa" is not a known addon: addons has no subfolder of that name with manifests (did you mean alpha?)`},
+		"without a path": {"{addons: [{name: own}]}", "", "", `addons.path is not set`},
+		"twice": {"{path: addons, addons: [{name: alpha}, {name: alpha}]}", "", "",
+			`addons.addons[1].name: "alpha" is listed twice`},
+		"variable": {"{path: addons, globalParams: {a: 'env:UNSET'}}", "", "",
+			"addons.globalParams.a: the environment variable UNSET is not set"},
+		"template":  {"{path: addons}", "addons/alpha/a.yaml", "a: 1\n{{ nope }}", `addons/alpha/a.yaml:2: error: addons: function "nope" not defined`},
+		"name":      {"{path: addons}", "addons/Upper/a.yaml", "", `addons.path: "Upper" is not a valid addon name`},
+		"no object": {"{path: addons}", "addons/alpha/b.yaml", "a: 1", "addons/alpha/b.yaml: error: addons: document 1: apiVersion is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := folderFiles()
+			delete(files, "addons/raw/a.yaml")
+			if c.file != "" {
+				files[c.file] = c.text
+			}
+			_, err := loadAddons(t, "addons: "+c.addons+"\n", files)
+			var problems *manifest.Problems
+			if !errors.As(err, &problems) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// Addons that KubeOne has built in are accepted, and noted as not supported.
+func TestEmbeddedAddonsOfKubeOne(t *testing.T) {
+	t.Parallel()
+	loaded, err := loadAddons(t, "addons: {addons: [{name: cluster-autoscaler}]}\n", folderFiles())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"addons.addons[0] (cluster-autoscaler)"}, loaded.Cluster.NotCarriedOut); diff != "" {
+		t.Error(diff)
+	}
+}
