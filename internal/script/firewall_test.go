@@ -275,12 +275,12 @@ func TestPortsAreDocumented(t *testing.T) {
 const portsText = `
 The range of Services is the manifest's ~clusterNetwork.nodePortRange~. The API server, etcd and the kubelet
 authenticate their clients with certificates. kubeone opens these ports to all addresses, so that hosts can join and
-leave a cluster without a change on the others. VXLAN has no authentication. Close 8472/udp to all networks except that
+leave a cluster without changes on other hosts. VXLAN has no authentication. Close 8472/udp to all networks except that
 of the hosts, in the cloud's security group or the router.
 
 Besides these ports, hosts need only the SSH port. The controller manager (10257) and the scheduler (10259) are probed
-only on their own host. Open other ports yourself: 10256/tcp if a load balancer checks the health of Nodes at
-kube-proxy, and with ~clusterNetwork.cni.external~ the ports of that plugin.
+only on their own host. Open other ports yourself: 10256/tcp if a load balancer uses kube-proxy's health check to check
+Nodes, and the ports of your network plugin if you set ~clusterNetwork.cni.external~.
 
 ## What kubeone does to a firewall
 
@@ -299,7 +299,7 @@ kubeone configures ufw and firewalld (0.9 or later) on hosts where they are acti
 - Services need no rule: kube-proxy replaces their addresses with those of pods before a firewall sees a packet.
 - Each host records its rules below ~/etc/kubeone/firewall~. If rules are missing, or the manifest needs others, the
   next plan reconfigures the host's firewall. It also finds a firewall that was turned on later. If closed ports stop
-  the host's own components, kubeone cannot do that: add the rules by hand.
+  the host's own components, kubeone cannot reconfigure the firewall: add the rules manually.
 - If you change ~firewall~ from ~disable~ to ~manage~, kubeone opens the ports and turns the firewall on again.
 - kubeone ignores other rules of nftables and iptables. Open the ports there yourself.
 `

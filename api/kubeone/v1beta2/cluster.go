@@ -23,8 +23,8 @@ type KubeOneCluster struct {
 	ClusterNetwork ClusterNetworkConfig `json:"clusterNetwork,omitzero"`
 	// ContainerRuntime configures containerd.
 	ContainerRuntime ContainerRuntimeConfig `json:"containerRuntime,omitzero"`
-	// KubeletConfig sets the kubelet's settings on all hosts. A host's own settings win field by field. Unset fields
-	// keep the kubelet's defaults.
+	// KubeletConfig sets the kubelet's settings on all hosts. A host's own settings override them field by field. Unset
+	// fields keep the kubelet's defaults.
 	KubeletConfig KubeletConfig `json:"kubeletConfig,omitzero"`
 	// ControlPlaneComponents overrides flags and feature gates of the control plane, at your own risk.
 	ControlPlaneComponents *ControlPlaneComponents `json:"controlPlaneComponents,omitempty"`
@@ -48,13 +48,14 @@ type KubeOneCluster struct {
 	// StrictHostKeys refuses hosts with an unknown SSH host key, like --strict-host-keys. Default: false.
 	StrictHostKeys bool `json:"strictHostKeys,omitempty"`
 	// Hardening sets whether the cluster follows the CIS Kubernetes Benchmark: baseline or none. Other settings in the
-	// manifest win over the baseline. Default: baseline for a new cluster; an existing cluster keeps its own.
+	// manifest override the baseline. Default: baseline for a new cluster; an existing cluster keeps its current
+	// setting.
 	Hardening string `json:"hardening,omitempty"`
 	// Firewall sets what happens to an active ufw or firewalld: manage opens the cluster's ports, disable stops the
 	// firewall, ignore leaves it alone. A reset reverts the first two. Default: manage.
 	Firewall string `json:"firewall,omitempty"`
 	// Upgrade sets how workers are taken out of service for an upgrade. A change does not start an upgrade. The flags
-	// --max-unavailable, --max-parallel, --no-canary, --drain-timeout and --on-drain-timeout win over these fields.
+	// --max-unavailable, --max-parallel, --no-canary, --drain-timeout and --on-drain-timeout override these fields.
 	Upgrade UpgradeConfig `json:"upgrade,omitzero"`
 	// Backup configures snapshots of etcd and backups of the cluster.
 	Backup BackupConfig `json:"backup,omitzero"`

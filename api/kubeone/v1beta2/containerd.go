@@ -2,7 +2,7 @@ package v1beta2
 
 // ContainerRuntimeConfig configures the container runtime, containerd.
 type ContainerRuntimeConfig struct {
-	// Docker was a container runtime once. Deprecated: remove it.
+	// Docker configured Docker, which is no longer supported. Deprecated: remove it.
 	Docker *ContainerRuntimeDocker `json:"docker,omitempty" carried:"no"`
 	// Containerd configures containerd.
 	Containerd *ContainerRuntimeContainerd `json:"containerd,omitempty"`

@@ -4,8 +4,8 @@ package v1beta2
 type Features struct {
 	// CoreDNS configures the cluster's DNS server.
 	CoreDNS *CoreDNS `json:"coreDNS,omitempty"`
-	// AlwaysPullImages makes every new pod pull its images, which checks its credentials. A host that gets its images
-	// only from a bundle has no registry to pull from.
+	// AlwaysPullImages makes every new pod pull its images, so that the registry checks its credentials. This does not
+	// work on a host that gets its images only from a bundle.
 	AlwaysPullImages *Switch `json:"alwaysPullImages,omitempty"`
 	// EventRateLimit limits how many events the API server accepts.
 	EventRateLimit *AdmissionPlugin `json:"eventRateLimit,omitempty"`
@@ -44,11 +44,11 @@ type CoreDNS struct {
 	// Replicas is the number of DNS servers, at least 1. If unset, kubeone starts with 2 and keeps a number that you
 	// scale to.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// DeployPodDisruptionBudget is true for a PodDisruptionBudget that lets drains evict one DNS server at a time.
-	// false deletes it. If unset, kubeone creates none and keeps an existing one.
+	// DeployPodDisruptionBudget creates a PodDisruptionBudget that lets drains evict one DNS server at a time; false
+	// deletes it. If unset, kubeone creates none and keeps an existing one.
 	DeployPodDisruptionBudget *bool `json:"deployPodDisruptionBudget,omitempty"`
 	// ImageRepository is the repository of the image coredns, as host[:port][/path]: registry.example.com/dns means
-	// registry.example.com/dns/coredns. It wins over overwriteRegistry. insecureRegistry applies only if the host is
+	// registry.example.com/dns/coredns. It overrides overwriteRegistry. insecureRegistry applies only if the host is
 	// the same. If unset, it is registry.k8s.io/coredns, or coredns below overwriteRegistry.
 	ImageRepository string `json:"imageRepository,omitempty"`
 }

@@ -25,7 +25,7 @@ type Hook struct {
 	// Command is the program and its arguments; no shell interprets them. Plans and the history show it, so it must not
 	// hold a secret. Required.
 	Command []string `json:"command"`
-	// Timeout is how long the hook may run, as a Go duration of whole seconds from 1s to 1h; then it is killed and has
-	// failed. Default: 5m.
+	// Timeout is how long the hook may run, as a Go duration of whole seconds from 1s to 1h. After that, kubeone kills
+	// it and treats it as failed. Default: 5m.
 	Timeout string `json:"timeout,omitempty"`
 }

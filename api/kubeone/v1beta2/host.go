@@ -6,10 +6,11 @@ type HostConfig struct {
 	// are recognised when they swap addresses. An ID that you add later replaces the derived one. Default: derived once
 	// from the host's address at installation.
 	ID string `json:"id,omitempty"`
-	// PublicAddress is the IP address or DNS name for SSH. Required, or else privateAddress. Default: privateAddress.
+	// PublicAddress is the IP address or DNS name for SSH. Required unless privateAddress is set. Default:
+	// privateAddress.
 	PublicAddress string `json:"publicAddress,omitempty"`
-	// PrivateAddress is the IP address that the other hosts use. It is mandatory if publicAddress is a DNS name.
-	// Default: publicAddress.
+	// PrivateAddress is the IP address that the other hosts use. Mandatory if publicAddress is a DNS name. Default:
+	// publicAddress.
 	PrivateAddress string `json:"privateAddress,omitempty"`
 	// IPv6Addresses are the host's IPv6 addresses. They help to recognise its Node and etcd member. Kubernetes does not
 	// see them: dual stack is not supported.
@@ -18,8 +19,8 @@ type HostConfig struct {
 	Hostname string `json:"hostname,omitempty"`
 	// IsLeader marks the control-plane host where a new cluster starts; at most one. Default: the first host.
 	IsLeader bool `json:"isLeader,omitempty"`
-	// OperatingSystem is the distribution, by a name from [the table](operating-systems.md). It is optional: kubeone
-	// asks each host. Default: the host's own answer.
+	// OperatingSystem is the distribution, by a name from [the table](operating-systems.md). kubeone detects the
+	// distribution on each host.
 	OperatingSystem string `json:"operatingSystem,omitempty" carried:"nothing to do"`
 	// Taints are the Node's taints; an empty list means none. Default: node-role.kubernetes.io/control-plane:NoSchedule
 	// on control-plane hosts, none on workers.
@@ -28,10 +29,10 @@ type HostConfig struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations are annotations of the Node. A key that ends in "-" removes the annotation.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Kubelet sets the kubelet's settings on this host. They win over kubeletConfig field by field.
+	// Kubelet sets the kubelet's settings on this host. They override kubeletConfig field by field.
 	Kubelet KubeletConfig `json:"kubelet,omitzero"`
-	// Versions sets this worker's own versions. A change, up or down, drains and changes this worker alone. Only for
-	// workers.
+	// Versions sets this worker's own versions. A change drains and then upgrades or downgrades only this worker. Only
+	// for workers.
 	Versions HostVersions `json:"versions,omitzero"`
 
 	SSHConfig `json:",inline"`
@@ -42,8 +43,8 @@ type HostVersions struct {
 	// Kubernetes is the kubelet's version: not newer than versions.kubernetes, and at most three minors older. kubeadm
 	// and kube-proxy stay at versions.kubernetes. Default: versions.kubernetes.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Containerd is a containerd version that the kubelet supports. If it is not set, containerd changes only with the
-	// host's next upgrade.
+	// Containerd is a containerd version that the kubelet supports. If unset, containerd changes only with the host's
+	// next upgrade.
 	Containerd string `json:"containerd,omitempty"`
 }
 
@@ -51,7 +52,7 @@ type HostVersions struct {
 type SSHConfig struct {
 	// SSHPort is the host's SSH port. Default: 22.
 	SSHPort int `json:"sshPort,omitempty"`
-	// SSHUsername is the login user: root, or a user with sudo without a password. Default: root.
+	// SSHUsername is the login user: root, or a user with passwordless sudo. Default: root.
 	SSHUsername string `json:"sshUsername,omitempty"`
 	// SSHPrivateKeyFile is the private key file, relative to the manifest's folder. ~/ is the home directory.
 	SSHPrivateKeyFile string `json:"sshPrivateKeyFile,omitempty"`

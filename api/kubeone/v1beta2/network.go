@@ -23,9 +23,9 @@ type ClusterNetworkConfig struct {
 	KubeProxy *KubeProxyConfig `json:"kubeProxy,omitempty"`
 	// IPFamily is IPv4 or IPv4+IPv6. Default: IPv4.
 	IPFamily string `json:"ipFamily,omitempty" carried:"no,idle=IPv4"`
-	// NodeCIDRMaskSizeIPv4 is the prefix length of each node's part of podSubnet. Default: 24.
+	// NodeCIDRMaskSizeIPv4 is the prefix length of the range that each node gets from podSubnet. Default: 24.
 	NodeCIDRMaskSizeIPv4 *int `json:"nodeCIDRMaskSizeIPv4,omitempty"`
-	// NodeCIDRMaskSizeIPv6 is the prefix length of each node's part of podSubnetIPv6.
+	// NodeCIDRMaskSizeIPv6 is the prefix length of the range that each node gets from podSubnetIPv6.
 	NodeCIDRMaskSizeIPv6 *int `json:"nodeCIDRMaskSizeIPv6,omitempty" carried:"no"`
 }
 
@@ -39,7 +39,7 @@ type CNI struct {
 	WeaveNet *WeaveNetSpec `json:"weaveNet,omitempty" carried:"no"`
 	// Flannel is a VXLAN network without NetworkPolicies.
 	Flannel *FlannelSpec `json:"flannel,omitempty"`
-	// External means that you deploy the network plugin. Nodes stay NotReady until you do.
+	// External is a network plugin that you deploy yourself. Nodes stay NotReady until you do.
 	External *ExternalCNISpec `json:"external,omitempty"`
 }
 

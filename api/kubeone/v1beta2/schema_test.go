@@ -207,15 +207,15 @@ func carriedOut(f reflect.StructField) string {
 	case !ok:
 		return ""
 	case found:
-		return " Only " + idle + " is carried out."
+		return " Only " + idle + " is supported."
 	case tag == carriedWithoutCloud:
-		return " Carried out only with cloudProvider none."
+		return " Supported only with cloudProvider none."
 	case tag == carriedByNothing:
-		return " It has no effect."
+		return " This field has no effect."
 	case f.Tag.Get("security") == "yes":
-		return " Not carried out; apply stops while it is set."
+		return " Not supported; apply stops while it is set."
 	}
-	return " Not carried out."
+	return " Not supported."
 }
 
 // span matches a Go duration with units.

@@ -20,7 +20,7 @@ type ProviderSpec struct {
 	CloudProviderSpec Raw `json:"cloudProviderSpec,omitempty" secret:"keys"`
 	// Annotations are the MachineDeployment's annotations.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// MachineAnnotations exists only for older manifests. Deprecated: use nodeAnnotations.
+	// MachineAnnotations are accepted only for older manifests. Deprecated: use nodeAnnotations.
 	MachineAnnotations map[string]string `json:"machineAnnotations,omitempty" carried:"nothing to do"`
 	// NodeAnnotations are the Nodes' annotations.
 	NodeAnnotations map[string]string `json:"nodeAnnotations,omitempty"`

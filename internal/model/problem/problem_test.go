@@ -104,15 +104,15 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 
 <!-- written by go test ./internal/model/problem -update -->
 
-Every problem has a code, and a code never changes its meaning. Programs should compare codes, not texts: JSON output
-has the code and its parameters. *{name}* stands for a parameter.
+Every problem has a code, and the meaning of a code never changes. Programs should compare codes, not messages; JSON
+output contains the code and its parameters. In the messages below, *{name}* stands for a parameter.
 `)
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", s.title, s.about)
 		if s.rows[0].what == "" {
-			b.WriteString("| code | text |\n|---|---|\n")
+			b.WriteString("| code | message |\n|---|---|\n")
 		} else {
-			b.WriteString("| code | class | text | meaning | what to do |\n|---|---|---|---|---|\n")
+			b.WriteString("| code | class | message | meaning | what to do |\n|---|---|---|---|---|\n")
 		}
 		for _, r := range s.rows {
 			if r.what == "" {
