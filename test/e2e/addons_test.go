@@ -185,7 +185,7 @@ func foreignObject(s *scenario) {
 	path := filepath.Join(filepath.Dir(s.Manifest), "addons/web/theirs.yaml")
 	s.must(os.WriteFile(path, []byte("apiVersion: v1\nkind: ConfigMap\n"+
 		"metadata: {name: theirs, namespace: addon-web}\ndata: {a: '2'}\n"), 0o600))
-	s.runCommand(14, []string{"apply", "-y"}, "another program or person has changed it", ".data.a",
+	s.runCommand(12, []string{"apply", "-y"}, "another program or person has changed it", ".data.a",
 		"label it kubeone.io/addon=web")
 	s.runKubectl("-n", "addon-web", "label", "configmap", "theirs", "kubeone.io/addon=web")
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
@@ -212,7 +212,7 @@ func addonMistakes(s *scenario) {
 		s.runCommand(15, []string{"plan"}, says)
 	}
 	s.must(os.WriteFile(bad, []byte("apiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n"), 0o600))
-	s.runCommand(14, []string{"apply", "-y"}, "nowhere.example.com/v1, Kind=Thing")
+	s.runCommand(12, []string{"apply", "-y"}, "nowhere.example.com/v1, Kind=Thing")
 	s.must(os.Remove(bad))
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 }
