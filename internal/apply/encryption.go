@@ -70,8 +70,8 @@ func (r *Run) newKey(name string) (encryption.Key, error) {
 }
 
 // readKeys reads the encryption keys of the control-plane hosts. Before a new key is created, every host must answer,
-// because no host may already have a key of that name. Otherwise only reachable members must answer, and the peer that
-// provides the CAs. readKeys also returns the hosts that a joining host must match, the peer first.
+// because no host may already have a key with that name. Otherwise only reachable members must answer, and the peer
+// that provides the CAs. readKeys also returns the hosts that a joining host must match, the peer first.
 func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, []atrest.Host, error) {
 	known := &encryption.Keyring{}
 	var others []atrest.Host

@@ -157,7 +157,7 @@ func explainExit(err error, name string, s plan.Step) error {
 		return fmt.Errorf("%s: another step is running there: %s; run kubeone apply again; it waits for "+
 			"the running step", name, lastLines(string(exit.Stderr), 1))
 	case locks.ExitFileBusy:
-		return fmt.Errorf("%s: %s", name, locks.BusyFile(err))
+		return fmt.Errorf("%s: %s", name, locks.FileBusyMessage(err))
 	case exitKilled:
 		return fmt.Errorf("%s: %s was killed before it ended, or the host restarted; run kubeone apply again", name,
 			s.Title)

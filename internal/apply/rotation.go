@@ -78,7 +78,7 @@ type authorityHost struct {
 	authorities map[string]hostAuthority
 }
 
-var errNotNext = errors.New("the hosts are in a different phase than planned; plan again")
+var errPhaseChanged = errors.New("the hosts are in a different phase of the rotation than planned; plan again")
 
 // addRotationFiles adds the files of one authority.
 func (r *Run) addRotationFiles(files map[string][]byte, has []authorityHost, id, name string,
@@ -99,7 +99,7 @@ func (r *Run) addRotationFiles(files map[string][]byte, has []authorityHost, id,
 	fresh := slices.Contains(p.NewKeys, name) && !rotation.Given(hosts, name)
 	next := rotation.Decide(hosts, []string{name}, fresh)
 	if next.Phase != p.Phase && next.Phase != rotation.Settled || fresh != (len(next.New) > 0) {
-		return errNotNext
+		return errPhaseChanged
 	}
 	goal, pair := rotation.Goal(hosts, name), authority.Pair{}
 	var err error
@@ -156,7 +156,7 @@ func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, 
 				return text, nil
 			}
 		}
-		return nil, errNotNext
+		return nil, errPhaseChanged
 	}
 	former, err := findPair(has, observed.ClusterCA, signer)
 	if err != nil {
@@ -180,7 +180,7 @@ func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
 		wanted = []string{rotation.Goal(hosts, name)}
 	}
 	if alone && phase != rotation.Forget && phase != rotation.Settled || phase == rotation.Learn {
-		return nil, errNotNext
+		return nil, errPhaseChanged
 	}
 	var all authority.Public
 	for _, h := range has {
@@ -277,8 +277,8 @@ func otherTokenKeys(has []authorityHost) ([]string, error) {
 		if signer == "" {
 			signer = a.Signer()
 		}
-		if a.Signer() != signer || a.Next != "" || a.Begun == string(rotation.Use) {
-			return nil, errNotNext
+		if a.Signer() != signer || a.Next != "" || a.BegunPhase == string(rotation.Use) {
+			return nil, errPhaseChanged
 		}
 		for _, key := range a.Trusted {
 			if key != signer && !slices.Contains(others, key) {

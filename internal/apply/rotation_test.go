@@ -192,8 +192,8 @@ func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
 		phase rotation.Phase
 		says  string
 	}{
-		"used before all have learnt":  {rotationRun(t, learnt, settled), rotation.Use, errNotNext.Error()},
-		"forgotten before all use it":  {rotationRun(t, learnt, learnt), rotation.Forget, errNotNext.Error()},
+		"used before all have learnt":  {rotationRun(t, learnt, settled), rotation.Use, errPhaseChanged.Error()},
+		"forgotten before all use it":  {rotationRun(t, learnt, learnt), rotation.Forget, errPhaseChanged.Error()},
 		"one is away":                  {rotationRun(t, learnt, nil), rotation.Use, "cp-b was not reached"},
 		"one has something else there": {rotationRun(t, learnt, odd), rotation.Use, "not the cert"},
 		"no host is a member":          {rotationRun(t, map[string][]byte{}), rotation.Learn, "no control-plane host"},
@@ -266,11 +266,11 @@ func TestKeysOfTokensThatAreDropped(t *testing.T) {
 		"the exchange of keys on a host has not ended": files(name, []authority.Pair{next, old}, nil, "use"),
 	} {
 		r := rotationRun(t, used, has)
-		if _, err := r.secretFiles(t.Context(), s, step.RotationSecret); !errors.Is(err, errNotNext) {
+		if _, err := r.secretFiles(t.Context(), s, step.RotationSecret); !errors.Is(err, errPhaseChanged) {
 			t.Errorf("on a worker, %s: %v", text, err)
 		}
 		api := &tokenSecrets{}
-		if err := r.renewTokenSecrets(t.Context(), api, plan.Step{}); !errors.Is(err, errNotNext) || api.asked {
+		if err := r.renewTokenSecrets(t.Context(), api, plan.Step{}); !errors.Is(err, errPhaseChanged) || api.asked {
 			t.Errorf("through the API, %s: asked %t, %v", text, api.asked, err)
 		}
 	}

@@ -336,7 +336,7 @@ func (w *lineWriter) restart() {
 }
 
 func (w *lineWriter) addLine(line string) {
-	if line = strings.TrimRight(host.Printed(colours().ReplaceAllString(line, "")), " "); line == "" {
+	if line = strings.TrimRight(host.Printable(colours().ReplaceAllString(line, "")), " "); line == "" {
 		return
 	}
 	line = tokens().ReplaceAllString(line, "[token]")

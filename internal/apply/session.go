@@ -168,7 +168,7 @@ tar -C /etc/kubernetes/pki -cf - "$@"`
 	}
 	authority.Agree(files)
 	note := path.Base(script.RotationFile)
-	if files[note] = authority.NoteForCopy(files[note]); len(files[note]) == 0 {
+	if files[note] = authority.RotationNoteForCopy(files[note]); len(files[note]) == 0 {
 		delete(files, note)
 	}
 	return authority.WriteArchive(files, r.Now())

@@ -222,7 +222,7 @@ func (f *applyFlags) askApproval(stdio IO, p engine.Proposal) (bool, error) {
 		}
 		if saved.Digest() != p.Plan.Digest() {
 			return false, &classError{view.ExitRuntime, fmt.Errorf("the plan saved in %s is out of date: the "+
-				"manifest, the hosts or this program have changed; save a new plan. Nothing was changed",
+				"manifest, the hosts or kubeone have changed; save a new plan. Nothing was changed",
 				f.plan)}
 		}
 		return true, nil

@@ -28,8 +28,8 @@ func newBackupCommand(stdio IO) *cobra.Command {
 		Short: "Back up the cluster to one encrypted file",
 		Long: "Write one encrypted file that contains everything needed to restore the cluster: a verified etcd\n" +
 			"snapshot, the CAs, the service-account keys, the encryption-at-rest configuration, and the manifest.\n" +
-			"The file is encrypted with age for the recipients in the manifest (backup.recipients) or in\n" +
-			"--recipient. Unencrypted data is never written to a disk. No host is changed.\n\n" +
+			"The file is encrypted with age for the recipients in the manifest (backup.recipients) or those\n" +
+			"given with --recipient. Unencrypted data is never written to disk. No host is changed.\n\n" +
 			"The backup is written to --file, to --to, or to backup.target in the manifest; without any of them,\n" +
 			"to the current directory. To restore the cluster from a backup, use kubeone recover.",
 		Example: "  kubeone backup -m kubeone.yaml\n" +
@@ -103,10 +103,10 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 		cmd.Long = "Decrypt a backup, check the digest of every part, and read the whole etcd snapshot to check its\n" +
 			"checksum, consistency, revision and keys. Nothing is written to disk. The command needs enough\n" +
 			"memory to hold the snapshot.\n\n" +
-			"Exit status: 0 the backup is valid, 15 it is not valid."
+			"Exit status: 0 if the backup is valid, 15 if it is not."
 	}
 	cmd.Flags().StringVar(&identity, "identity", "",
-		"age private key `FILE` that can decrypt the backup")
+		"`KEYFILE` with an age private key that can decrypt the backup")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -127,7 +127,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 		}
 	}
 	// An unknown CA is no error here: only recover connects to the cluster and can compare the CA.
-	err = a.Authentic()
+	err = a.VerifySignature()
 	if err != nil && !errors.Is(err, backup.ErrUnknownCA) {
 		return err
 	}
@@ -142,7 +142,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 func backupError(err error) error {
 	for _, unusable := range []error{
 		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer,
-		backup.ErrIncomplete, backup.ErrForged, backup.ErrOtherCA, backup.ErrOtherTime, fs.ErrNotExist,
+		backup.ErrIncomplete, backup.ErrForged, backup.ErrCAMismatch, backup.ErrTimeMismatch, fs.ErrNotExist,
 		snapshot.ErrEmpty, snapshot.ErrTruncated, snapshot.ErrAltered, snapshot.ErrNotSnapshot, snapshot.ErrNoChecksum,
 		snapshot.ErrInconsistent,
 	} {

@@ -65,8 +65,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	flags.StringVar(&f.want.Arch, "arch", "amd64",
 		"architecture `ARCH` of the hosts: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
-		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+
-			"; other plugins are not included")
+		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+", or external to include none")
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that serves binaries at URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "",
 		"`REGISTRY` to pull all images from: HOST[:PORT][/PREFIX]")

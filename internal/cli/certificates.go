@@ -40,8 +40,8 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 		Short: "Show the certificates of control-plane hosts",
 		Long: "Show the certificates on every control-plane host, including CAs and the client certificates in\n" +
 			"kubeconfigs: expiry date, days left and signer. Nothing is changed.\n\n" +
-			"Exit status: 0 all certificates are valid, 3 a certificate has expired, expires within 30 days or\n" +
-			"could not be read.",
+			"Exit status: 0 if all certificates are valid, 3 if a certificate has expired, expires within 30 days\n" +
+			"or could not be read.",
 		Example: "  kubeone certificates status",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

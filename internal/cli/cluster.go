@@ -40,13 +40,14 @@ func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 		flags := cmd.Flags()
 		usage := "manifest `FILE`, or - for standard input"
 		if strings.Contains(cmd.Use, "[MANIFEST]") {
-			usage += "; can also be the first argument"
+			usage += "; can also be given as the MANIFEST argument"
 		}
 		flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", usage)
 		flags.StringVarP(&f.terraform, "tfjson", "t", "",
 			"`PATH` of Terraform or OpenTofu output: a file, a directory, or - for standard input")
 		flags.StringVarP(&f.credentials, "credentials", "c", "",
-			"YAML `FILE` with registry credentials, readable only by its owner; always use it with this manifest")
+			"YAML `FILE` with registry credentials, readable only by its owner; pass it in every run with the "+
+				"same manifest")
 		flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more details")
 	})
 }
@@ -86,7 +87,7 @@ func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
 
 func (f *clusterFlags) registerNames(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.DropNames, "drop-old-names", false,
-		"remove names that are unused and not in the manifest from the API server certificates")
+		"drop names from the API server certificates that are unused and not in the manifest")
 }
 
 func (f *clusterFlags) registerRotation(cmd *cobra.Command) {

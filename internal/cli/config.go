@@ -155,7 +155,8 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 		Short: "Check a manifest without connecting to hosts",
 		Long: "Check the manifest and the Terraform output without connecting to any host. Errors, warnings and\n" +
 			"unsupported fields are printed with their line numbers.\n\n" +
-			"Exit status: 0 the manifest is valid, 4 it is valid but sets unsupported fields, 15 it is not valid.",
+			"Exit status: 0 if the manifest is valid, 4 if it is valid but sets unsupported fields, 15 if it is not\n" +
+			"valid.",
 		Example: "  kubeone config validate -m kubeone.yaml -t tf.json\n" +
 			"  kubeone config validate -o json --allow-unsupported kubeone.yaml",
 		Args: cobra.MaximumNArgs(1),

@@ -18,8 +18,8 @@ func newEtcdCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "etcd", Short: "Maintain etcd: members, snapshots, disk space and alarms", Args: refuseUnknownCommand,
 		Long: "Maintain etcd through the control-plane hosts of the cluster.\n\n" +
-			"Exit status: 0 success, 3 a member is not healthy (etcd members only), 11 etcd does not respond or\n" +
-			"rejects the request.",
+			"Exit status: 0 on success, 3 if a member is not healthy (etcd members only), 11 if etcd does not\n" +
+			"respond or rejects the request.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
@@ -58,7 +58,7 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 		Short: "Show the health of etcd members",
 		Long: "Show the health, revision, size and alarms of every etcd member, and whether all members hold the\n" +
 			"same data. To compare the data, each member hashes all its keys at a common revision.\n\n" +
-			"Exit status: 0 all members are healthy, 3 a member is not healthy.",
+			"Exit status: 0 if all members are healthy, 3 if a member is not.",
 		Example: "  kubeone etcd members",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,7 +89,7 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "defragment [MEMBER]",
 		Short: "Defragment etcd members",
-		Long: "Release unused space in the database of MEMBER, or of all members, one after the other. MEMBER is\n" +
+		Long: "Release unused space in the database of MEMBER, or of all members, one at a time. MEMBER is\n" +
 			"the name of a host, or the name or ID of a member. A member does not respond while it is being\n" +
 			"defragmented, for about ten seconds per GiB. The leader is defragmented last. Before each member,\n" +
 			"the command checks that all members are healthy, and stops if one is not.",

@@ -84,12 +84,12 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 		}
 		stdio.Out = stdio.Err // standard output carries the snapshot
 	}
-	if members.Alone() {
+	if members.WithoutQuorum() {
 		_, _ = fmt.Fprintf(stdio.Err,
 			"warning: etcd has no quorum; the snapshot holds the last state of the member on %s\n",
-			members.Via())
+			members.ConnectedHost())
 	}
-	doc := view.SnapshotDocument{Format: view.EtcdFormat, Cluster: w.Name(), File: file, Via: members.Via()}
+	doc := view.SnapshotDocument{Format: view.EtcdFormat, Cluster: w.Name(), File: file, Via: members.ConnectedHost()}
 	var err error
 	if out != nil {
 		doc.Snapshot, err = members.WriteSnapshot(ctx, out)

@@ -35,7 +35,7 @@ func findSkippedHosts(p engine.Proposal, hosts []desired.Host, what string) *ski
 		found, seen := p.Decision().Hosts[h.ID], p.Observed.World.Hosts[h.ID]
 		switch {
 		case found.Condition == condition.Unreachable && len(found.Reasons) > 0:
-			add(h.ID, view.ExitOf(found.Reasons[0].Class()), found.Reasons[0].What())
+			add(h.ID, view.ExitOf(found.Reasons[0].Class()), found.Reasons[0].Text())
 		case found.Condition == condition.Unreachable:
 			add(h.ID, view.ExitConnection, cmp.Or(seen.Problem, "did not answer"))
 		case seen.Unwritable != "" && h.Role == desired.Worker:

@@ -27,9 +27,9 @@ func (c nodeChange) engineRequest(ctx context.Context, w *workspace.Workspace) (
 	case err != nil:
 		return nil, err
 	case c.replace:
-		return engine.Replace{Host: ids[0], Gone: c.unreachable}, nil
+		return engine.Replace{Host: ids[0], HostGone: c.unreachable}, nil
 	}
-	return engine.Remove{Host: ids[0], Gone: c.unreachable}, nil
+	return engine.Remove{Host: ids[0], HostGone: c.unreachable}, nil
 }
 
 // newNodeCommand returns "kubeone node".
@@ -45,8 +45,9 @@ func newNodeCommand(stdio IO) *cobra.Command {
 			"Remove a worker or control-plane host from a running cluster. The host is drained, leaves etcd and\n"+
 				"is reset, and its Node is deleted. Afterwards, remove the host from the manifest. The command\n"+
 				"refuses to remove the last control-plane host, and any host without which etcd would lose quorum.\n\n"+
-				"For a host that does not respond, use --unreachable. All connection attempts to the host must then\n"+
-				"fail for 30 seconds. Only its etcd member and its Node are removed."),
+				"For a host that does not respond, use --unreachable. kubeone first tries to connect for 30 seconds\n"+
+				"and continues only if every attempt fails. It then removes only the etcd member and the Node of\n"+
+				"the host."),
 		newNodeChangeCommand(stdio, nodeChange{replace: true}, "replace HOST",
 			"Remove a host and join it again",
 			"Remove a host from a running cluster as \"node remove\" does, and join the same machine again, in one\n"+

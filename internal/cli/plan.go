@@ -30,8 +30,9 @@ func newPlanCommand(stdio IO) *cobra.Command {
 		Short: "Show the changes that apply would make",
 		Long: "Inspect every host, the API and etcd, and show the steps that apply would carry out, in order and\n" +
 			"with reasons. Nothing is changed.\n\n" +
-			"Exit status: 0 nothing to do; 2 there are changes or steps for you to complete; 4 nothing to do, but\n" +
-			"the cluster differs from the manifest as shown, for example because of unsupported fields.",
+			"Exit status: 0 if there is nothing to do; 2 if kubeone would make changes, or there are steps for you\n" +
+			"to complete; 4 if there is nothing to do, but the cluster differs from the manifest as shown, for\n" +
+			"example because of unsupported fields.",
 		Example: "  kubeone plan\n" +
 			"  kubeone plan --diff --out plan.json\n" +
 			"  kubeone plan -o 'jsonpath={.steps[*].id}'",

@@ -16,7 +16,7 @@ func TestAPlanIsMadeAgainForWhoApprovesEverything(t *testing.T) {
 	odd := errors.New("odd")
 	for name, c := range map[string]struct {
 		flags applyFlags
-		ends  []error // of one run after the other
+		ends  []error // of successive runs
 		want  error
 		runs  int
 	}{

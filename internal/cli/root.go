@@ -72,9 +72,10 @@ func newRoot(stdio IO) *cobra.Command {
 			"  kubeone config print > kubeone.yaml     # an example manifest: enter the addresses of your hosts\n" +
 			"  kubeone plan                            # shows what would change; changes nothing\n" +
 			"  kubeone apply                           # shows the same plan, asks, and carries it out\n\n" +
-			"Exit status: 0 done or nothing to do; 2 there are changes (plan); 3 not healthy (status); 4 nothing\n" +
-			"to do, but the cluster differs from the manifest. Errors: 10 runtime, 11 etcd, 12 Kubernetes API,\n" +
-			"13 SSH, 14 connection, 15 configuration, 16 a command on a host failed, 130 interrupted, 1 other.",
+			"Exit status: 0 if everything is done or there is nothing to do; 2 if there are changes (plan); 3 if\n" +
+			"something is not healthy (status); 4 if there is nothing to do, but the cluster differs from the\n" +
+			"manifest. Errors: 10 runtime, 11 etcd, 12 Kubernetes API, 13 SSH, 14 connection, 15 configuration,\n" +
+			"16 a command on a host failed, 130 interrupted, 1 other.",
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

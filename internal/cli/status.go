@@ -20,7 +20,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 		Use:   "status [MANIFEST]",
 		Short: "Show hosts, components, etcd, certificates and drift",
 		Long: "Inspect every host, the API and etcd, and show their state. Nothing is changed.\n\n" +
-			"Exit status: 0 the cluster is healthy, 3 it is not healthy.",
+			"Exit status: 0 if the cluster is healthy, 3 if it is not.",
 		Example: "  kubeone status\n" +
 			"  kubeone status -o 'jsonpath={.checks[?(@.ok==false)].name}'",
 		Args: cobra.MaximumNArgs(1),

@@ -36,7 +36,7 @@ func (f *upgradeFlags) registerFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.changed = flags.Changed
 	flags.StringVarP(&f.selector, "selector", "l", "",
-		"act only on hosts whose Node labels match `SELECTOR`; before a host has a Node, its manifest labels")
+		"act only on hosts whose Node labels match `SELECTOR`; without a Node, the labels in the manifest are used")
 	flags.StringArrayVar(&f.through, "through", nil,
 		"intermediate `VERSION` to upgrade to first; repeat the flag for each minor version in between")
 	flags.BoolVar(&f.options.DiscardEdits, "discard-edits", false,

@@ -146,7 +146,7 @@ func checkInline(raw *clientcmdapi.Config, tokenFiles bool) error {
 	return nil
 }
 
-// endpointList returns the endpoints to try: Via, or else the server in the kubeconfig. Each has a Dial function.
+// endpointList returns the endpoints to try: Via, otherwise the server in the kubeconfig. Each has a Dial function.
 func (a Access) endpointList(config *rest.Config) []Endpoint {
 	via := append([]Endpoint(nil), a.Via...)
 	if len(via) == 0 {

@@ -13,7 +13,7 @@ import (
 // drift is measured against them. Versions and images do not count: those are upgrades, not drift.
 func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]string {
 	out := make(map[string]map[string]string, len(hosts))
-	shared, kubelet := hostDigests(Input{Want: want}), clusterKubelet(want)
+	shared, kubelet := commonHostDigests(Input{Want: want}), clusterKubelet(want)
 	if note := desired.DNSImageNote(want); note != "" {
 		shared[desired.DNSImageDigest] = note // hosts note it with their images, not when they have joined
 	}
@@ -28,13 +28,13 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 
 // PreparedDigests returns the digests recorded when a host is prepared.
 func PreparedDigests(in Input) map[string]string {
-	digests := hostDigests(in)
+	digests := commonHostDigests(in)
 	digests[desired.FirewallDigest] = firewallDigest(in)
 	return digests
 }
 
-// hostDigests returns those of them that are equal on every host.
-func hostDigests(in Input) map[string]string {
+// commonHostDigests returns the digests of the host configuration that is the same on every host.
+func commonHostDigests(in Input) map[string]string {
 	config := containerdConfig(in.Want, desired.Artifacts{})
 	for _, f := range RegistryFiles(in.Want) {
 		config += f.Name + f.Content

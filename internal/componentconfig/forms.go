@@ -15,7 +15,7 @@ const CABundle = "/etc/kubeone/ca/bundle.pem"
 // that line, unless the manifest sets the image.
 const SandboxLine = "    sandbox = "
 
-// SettingsFiles returns the files of a host's configuration of that name, as stage reconfigure writes them, without
+// SettingsFiles returns the files of a host's configuration with that name, as stage reconfigure writes them, without
 // kubeadm's.
 func SettingsFiles(in Input, name string) []File {
 	content := map[string]string{}

@@ -37,7 +37,7 @@ func (v *view) disasterProcedure() []problem.Instruction {
 	return []problem.Instruction{{Problems: []problem.Problem{v.quorumLost()}, Steps: steps}}
 }
 
-// quorumLost returns the problem of an etcd without a quorum.
+// quorumLost returns the problem that etcd has no quorum.
 func (v *view) quorumLost() problem.Problem {
 	if v.etcd.tally.Voters == 0 {
 		return problem.Problem{Code: problem.EtcdWithoutMembers}
@@ -101,7 +101,7 @@ func (v *view) recoverCommand(from string) string {
 	return line
 }
 
-// confirmDestroyed explains the flag of that name, if the command needs it.
+// confirmDestroyed explains the flag with that name, if the command needs it.
 func (v *view) confirmDestroyed() []problem.Step {
 	if len(idsWhere(v.controlPlane(), (*hostState).isUnreachable)) == 0 {
 		return nil

@@ -80,7 +80,7 @@ func TestWhoKeepsANameThatTwoHostsHave(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second string // the hosts that claim the name
 		contact       string // the key of the first one, if it is not approved
-		node          bool   // a Node of that name exists, with the first one's address
+		node          bool   // a Node with that name exists, with the first one's address
 		unclear       []string
 	}{
 		"two new workers":                         {w1, w2, "", false, []string{w1, w2}},

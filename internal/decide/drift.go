@@ -363,9 +363,9 @@ func EditedPods(is *observed.Host) []string {
 	return out
 }
 
-// podsInTheWay returns the problem of an upgrade that would overwrite changed static pods: additions such as the
-// encryption of Secrets would be lost. It is nil if nothing would be lost, or if the operator discards the changes.
-func (v *view) podsInTheWay() *problem.Problem {
+// blockingPodEdits returns a problem if the upgrade would overwrite manual edits of static pods. Additions such as the
+// encryption of Secrets would be lost. It returns nil if there are no such edits, or if the operator discards them.
+func (v *view) blockingPodEdits() *problem.Problem {
 	if v.in.DiscardEdits {
 		return nil
 	}

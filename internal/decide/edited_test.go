@@ -230,7 +230,7 @@ func TestExposedFilesAreSaidOfMembers(t *testing.T) {
 		var said []string
 		for _, p := range Decide(in).Warnings {
 			if p.Code == problem.FilesExposed {
-				said = append(said, p.Host+": "+p.What())
+				said = append(said, p.Host+": "+p.Text())
 			}
 		}
 		want := []string{cp2 + ": users other than root can read or change /etc/kubernetes/admin.conf (mode 0644)"}

@@ -111,7 +111,8 @@ func (v *view) encryptionWaits() []problem.Problem {
 	return []problem.Problem{{Code: problem.EncryptionWaits, Parameters: problem.Parameters{"name": name}}}
 }
 
-// foreignEncryption returns the problem of a host whose API server encrypts with a configuration that is not kubeone's.
+// foreignEncryption returns a problem if the API server of a host uses an encryption configuration that is not
+// kubeone's.
 func (v *view) foreignEncryption() *problem.Problem {
 	for i := range v.controlPlane() {
 		if e := v.hosts[i].is.Encryption; e != nil && e.Foreign != "" {

@@ -293,7 +293,7 @@ func (v *view) cannotMoveYet() string {
 	}
 	for _, s := range v.etcd.orphans {
 		if s.isLiving() {
-			return s.asProblem().What()
+			return s.asProblem().Text()
 		}
 	}
 	for i := range v.hosts {

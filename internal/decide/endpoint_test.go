@@ -18,7 +18,7 @@ func endpointAt(host string, port int) desired.Endpoint {
 	return desired.Endpoint{Host: host, Port: port}
 }
 
-// clusterAtEndpoint returns a healthy cluster whose clients all use the endpoint of that name.
+// clusterAtEndpoint returns a healthy cluster whose clients all use the endpoint with that name.
 func clusterAtEndpoint(name string) Input {
 	in := healthyCluster(3, 1)
 	in.Want.Endpoint = endpointAt(name, 6443)

@@ -73,7 +73,7 @@ func (v *view) otherCA() []problem.Problem {
 	return out
 }
 
-// otherNetwork returns the problem of a manifest with other subnets, or another DNS domain, than the cluster was made
+// otherNetwork returns a problem if the manifest has other subnets, or another DNS domain, than the cluster was created
 // with: every address in the cluster depends on them.
 func (v *view) otherNetwork() *problem.Problem {
 	for i := range v.controlPlane() {
@@ -171,7 +171,7 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	return unfit, warnings
 }
 
-// refusesCgroups returns the problem of a member that uses cgroup v1, if the desired kubelet would not start with it.
+// refusesCgroups returns a problem if the member uses cgroup v1 and the desired kubelet would not start with it.
 func (s *hostState) refusesCgroups() *problem.Problem {
 	if preflight.RefusesCgroupV1(s.kubeletVersion()) {
 		return nil // it already runs with them, or its upgrade has got too far
@@ -179,7 +179,7 @@ func (s *hostState) refusesCgroups() *problem.Problem {
 	return preflight.Cgroups(s.Host, &s.is, s.wantKubelet)
 }
 
-// foreignCNIFirst returns the problem of a member whose new pods get their network from a CNI configuration that is not
+// foreignCNIFirst returns a problem if new pods of the member get their network from a CNI configuration that is not
 // the network plugin's. No step removes that file, because it may belong to a plugin that calls the cluster's own.
 func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
 	cni := v.in.Want.Network.CNI
@@ -273,7 +273,7 @@ func keyRefused(why []problem.Problem) bool {
 // hasBegun reports whether some control-plane host already belongs to the cluster.
 func (v *view) hasBegun() bool { return len(idsWhere(v.controlPlane(), (*hostState).hasJoined)) > 0 }
 
-// beginsOutsideLimit returns the problem of an installation whose leader is outside the limit.
+// beginsOutsideLimit returns a problem if a new cluster would start on a host outside the limit.
 func (v *view) beginsOutsideLimit() *problem.Problem {
 	if v.in.Limit == nil || v.cps == 0 || countConditions(v.controlPlane(), condition.Empty,
 		condition.Partial) != v.cps {

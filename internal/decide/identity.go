@@ -146,7 +146,7 @@ func hostMoved(m identity.Move) problem.Problem {
 	}
 }
 
-// movedHost returns the problem of a host that answers at another address than the manifest's; nil for any other host.
+// movedHost returns a problem if the host answers at an address other than the one in the manifest.
 func (v *view) movedHost(id string) *problem.Problem {
 	for _, m := range v.in.Moved {
 		if m.Host == id {
@@ -166,7 +166,7 @@ func needsCredentials(s *hostState) bool {
 
 // posesAs reports whether a worker claims a Node name that another host has a better right to: a host that the manifest
 // names so, whose Node has its address, or that is of the control plane, with an approved key. If neither of two
-// workers has a better right, both pose. Named holds the hosts of that name.
+// workers has a better right, both pose. Named holds the hosts with that name.
 func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.hasBegun() {
 		return false
@@ -247,7 +247,7 @@ func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
 	return ""
 }
 
-// refuseNames finds the hosts whose own names are refused. They do not get the Node or the etcd member of that name.
+// refuseNames finds the hosts whose own names are refused. They do not get the Node or the etcd member with that name.
 func (v *view) refuseNames() {
 	v.taken = nodename.Of(v.in.Want, v.in.Is.API)
 	named := byNodeName(v.hosts)

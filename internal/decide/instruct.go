@@ -236,7 +236,7 @@ func (v *view) instructWorker(s *hostState) problem.Instruction {
 	if s.isDoubtful() {
 		var steps []problem.Step
 		for _, p := range s.Reasons {
-			steps = append(steps, s.instructionStep(problem.SettleFirst, problem.Parameters{"advice": p.Do()}))
+			steps = append(steps, s.instructionStep(problem.SettleFirst, problem.Parameters{"advice": p.Remedy()}))
 		}
 		return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
 	}

@@ -118,7 +118,7 @@ func (v *view) oldMachines() []string {
 	return out
 }
 
-// foreignDefinitions returns the problem of a cluster where the controllers must run but Machines belong to another
+// foreignDefinitions returns a problem if the controllers must run in the cluster, but Machines there belong to another
 // program.
 func (v *view) foreignDefinitions() []problem.Problem {
 	pool := v.in.Is.API.Pool
@@ -130,8 +130,9 @@ func (v *view) foreignDefinitions() []problem.Problem {
 	}}
 }
 
-// nodesWithoutMachine warns of Nodes that should not exist: no Machine has the Host of that name, or the Node bears the
-// mark of a deleted Machine. There are none unless all Machines are known.
+// nodesWithoutMachine warns of Nodes that should not exist. Such a Node is not in the manifest and has no Machine, but
+// is either named after a Host in the pool or still labelled as owned by a deleted Machine. It returns nothing unless
+// all Machines are known.
 func (v *view) nodesWithoutMachine() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || pool == nil || pool.Problem != "" || pool.More {
@@ -139,11 +140,11 @@ func (v *view) nodesWithoutMachine() []problem.Problem {
 	}
 	var out []problem.Problem
 	for _, n := range v.in.Is.API.Nodes {
-		manifests := slices.ContainsFunc(v.hosts, func(s hostState) bool {
+		inManifest := slices.ContainsFunc(v.hosts, func(s hostState) bool {
 			return s.node != nil && s.node.Name == n.Name
 		})
-		marked := n.Labels[desired.OwnerLabel] != ""
-		if manifests || pool.MachineOn(n.Name) != "" || !marked && !pool.HasHost(n.Name) {
+		isOwned := n.Labels[desired.OwnerLabel] != ""
+		if inManifest || pool.MachineOn(n.Name) != "" || !isOwned && !pool.HasHost(n.Name) {
 			continue
 		}
 		out = append(out, problem.Problem{
@@ -239,8 +240,8 @@ func (v *view) unreadableAddons() problem.Problem {
 	}
 }
 
-// takesNode returns the problem of a host that would join under the name of an existing Node, if the record does not
-// say whether the Node belongs to an unresponsive host of the same role: the join would delete it.
+// takesNode returns a problem if the host would join under the name of an existing Node, and the record does not say
+// whether the Node belongs to an unresponsive host of the same role: the join would delete it.
 func (v *view) takesNode(s *hostState) *problem.Problem {
 	if !s.isMissing() || !v.in.Is.API.Record.IsUnreadable(observed.RecordNodes) ||
 		!slices.ContainsFunc(v.in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == s.Node }) {

@@ -153,7 +153,7 @@ func (s orphan) asProblem() problem.Problem {
 }
 
 // describeState returns what is wrong with the member, for a sentence.
-func (s orphan) describeState() string { return s.asProblem().What() }
+func (s orphan) describeState() string { return s.asProblem().Text() }
 
 // displayName names the member in a sentence.
 func (s orphan) displayName() string {

@@ -44,9 +44,9 @@ func (v *view) askHosts() (fsm.Event, string) {
 	if len(v.unfit) > 0 {
 		p := v.unfit[0]
 		if p.Host == "" {
-			return fsm.OnUnfit, p.What()
+			return fsm.OnUnfit, p.Text()
 		}
-		return fsm.OnUnfit, v.nameOf(p.Host) + ": " + p.What()
+		return fsm.OnUnfit, v.nameOf(p.Host) + ": " + p.Text()
 	}
 	return fsm.OnFit, "all hosts are fit"
 }
@@ -106,7 +106,7 @@ func (v *view) controlPlaneFaults() []string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		if s.isSilent() || s.hasJoined() && s.Condition != condition.Healthy && !s.midUpgrade {
-			wrong = append(wrong, s.displayName()+" is "+string(s.Condition)+" ("+s.Reasons[0].What()+")")
+			wrong = append(wrong, s.displayName()+" is "+string(s.Condition)+" ("+s.Reasons[0].Text()+")")
 		}
 	}
 	if v.in.Is.API.Reached != observed.Yes {

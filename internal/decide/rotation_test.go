@@ -30,7 +30,7 @@ func TestARotationThatHasBegunIsSaid(t *testing.T) {
 				seen.Authorities[of] = observed.Authority{Trusted: []string{"x"}}
 			}
 			if i == 1 {
-				seen.Authorities[observed.EtcdCA] = observed.Authority{Trusted: c.trusted, Begun: c.begun}
+				seen.Authorities[observed.EtcdCA] = observed.Authority{Trusted: c.trusted, BegunPhase: c.begun}
 			}
 			in.Is.Hosts[h.ID] = seen
 		}
@@ -39,8 +39,8 @@ func TestARotationThatHasBegunIsSaid(t *testing.T) {
 		if (i >= 0) != c.said {
 			t.Errorf("%s: %+v", name, warnings)
 		}
-		if i >= 0 && warnings[i].What() != "the rotation of etcd is unfinished" {
-			t.Errorf("%s: %s", name, warnings[i].What())
+		if i >= 0 && warnings[i].Text() != "the rotation of etcd is unfinished" {
+			t.Errorf("%s: %s", name, warnings[i].Text())
 		}
 	}
 }

@@ -69,8 +69,8 @@ func (s *hostState) isFixedByUpgrade() bool {
 	return false
 }
 
-// skewProblem returns the problem of a kubelet and an API server that could not work together during or after the
-// upgrade; nil if they can. Every Node counts, also outside the manifest, except workers that are left alone.
+// skewProblem returns a problem if a kubelet and an API server could not work together during or after the upgrade.
+// Every Node counts, including Nodes outside the manifest, except workers that are left alone.
 func (v *view) skewProblem() *problem.Problem {
 	want := v.in.Want.KubernetesVersion
 	for _, n := range v.in.Is.API.Nodes {
@@ -105,7 +105,7 @@ func (v *view) skewProblem() *problem.Problem {
 	return nil
 }
 
-// skewElsewhere returns the problem of the Node that oldElsewhere finds; nil if there is none.
+// skewElsewhere returns a problem if oldElsewhere finds a Node.
 func (v *view) skewElsewhere() *problem.Problem {
 	n := v.oldElsewhere()
 	if n == nil {

@@ -607,7 +607,7 @@ func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
 	d := Decide(in)
 	i := slices.IndexFunc(d.Warnings, func(p problem.Problem) bool { return p.Code == problem.CertificatesEnding })
 	if d.Route != fsm.Nothing || i < 0 || d.Warnings[i].Host != "192.0.0.2" ||
-		d.Warnings[i].What() != "certificates expire within 30 days: apiserver" {
+		d.Warnings[i].Text() != "certificates expire within 30 days: apiserver" {
 		t.Errorf("route %s, %+v", d.Route, d.Warnings)
 	}
 }
@@ -619,7 +619,7 @@ func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	in.Is.API.EndpointAnswers, in.Is.API.EndpointProblem = observed.No, "from this machine: refused"
 	d := Decide(in)
 	if d.Route != fsm.Nothing || !slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
-		return p.Code == problem.EndpointSilent && strings.Contains(p.What(), "from this machine: refused")
+		return p.Code == problem.EndpointSilent && strings.Contains(p.Text(), "from this machine: refused")
 	}) {
 		t.Errorf("route %s, %+v", d.Route, d.Warnings)
 	}

@@ -165,16 +165,16 @@ func (v *view) canJoin() bool {
 		v.oldElsewhere() == nil
 }
 
-// versionRelation reports whether there is an upgrade, and why. For an error it also returns the problem, otherwise
-// nil.
+// versionRelation compares the versions and returns the resulting event and the reason for it. If a problem prevents
+// the upgrade, such as manual edits of static pods, it also returns the problem; otherwise nil.
 func (v *view) versionRelation() (fsm.Event, string, *problem.Problem) {
 	event, why, p := v.compareVersions()
 	if event == fsm.OnSame && v.in.ForceUpgrade {
 		event, why = fsm.OnForced, why+", but a rollout is forced"
 	}
 	if event == fsm.OnHigher || event == fsm.OnDiffers || event == fsm.OnForced {
-		if edits := v.podsInTheWay(); edits != nil {
-			return fsm.OnEdited, edits.What(), edits
+		if edits := v.blockingPodEdits(); edits != nil {
+			return fsm.OnEdited, edits.Text(), edits
 		}
 	}
 	return event, why, p
@@ -200,12 +200,12 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	switch {
 	case event == fsm.OnLower:
 		p = v.newerThanDesired(p)
-		return event, p.What(), p
+		return event, p.Text(), p
 	case p != nil:
-		return event, p.What(), p
+		return event, p.Text(), p
 	}
 	if p := v.skewProblem(); p != nil {
-		return fsm.OnSkew, p.What(), p
+		return fsm.OnSkew, p.Text(), p
 	}
 	if len(idsWhere(v.hosts, v.canUpgrade)) == 0 {
 		return fsm.OnSame, "every host inside the limit runs " + want, nil
@@ -239,7 +239,7 @@ func (v *view) wrongVersion(s *hostState) bool {
 func answerProblem(event fsm.Event, code problem.Code, parameters problem.Parameters) (fsm.Event, string,
 	*problem.Problem) {
 	p := &problem.Problem{Code: code, Parameters: parameters}
-	return event, p.What(), p
+	return event, p.Text(), p
 }
 
 // newerThanDesired adds the members that are newer than the desired version, unless all are.

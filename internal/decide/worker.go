@@ -14,12 +14,12 @@ import (
 )
 
 // WorkerInput is everything that a decision about one worker of a Machine depends on. Want has that worker only, under
-// the Machine's ID, and no control plane. Of Is, only this host and the API count.
+// the Machine's ID, and no control plane. In Is, only this host and the API count.
 type WorkerInput struct {
 	Input
-	// Gone says that the machine is no longer desired. GivenUp says that the caller no longer waits for its host to
-	// answer.
-	Gone, GivenUp bool
+	// MachineDeleted says that the Machine is deleted, so its host must be reset. GivenUp says that the caller no
+	// longer waits for the host to answer.
+	MachineDeleted, GivenUp bool
 	// APIServers holds the versions of all API servers that its kubelet may meet; none if one of them is not known.
 	APIServers []string
 	// Turn says whether its host may get other settings now.
@@ -90,7 +90,7 @@ func newWorker(in WorkerInput) *worker {
 func (w *worker) answerQuestion(s fsm.State) (fsm.Event, string) {
 	switch s {
 	case fsm.AskWanted:
-		if w.in.Gone {
+		if w.in.MachineDeleted {
 			return fsm.OnNo, "the machine is no longer desired"
 		}
 		return fsm.OnYes, "the machine is desired"
@@ -99,7 +99,7 @@ func (w *worker) answerQuestion(s fsm.State) (fsm.Event, string) {
 	case fsm.AskHost:
 		return w.askHost()
 	case fsm.AskMember:
-		return w.askMember()
+		return w.askJoined()
 	case fsm.AskMayJoin:
 		return w.askMayJoin()
 	case fsm.AskHealthy:
@@ -204,7 +204,8 @@ func (w *worker) askHost() (fsm.Event, string) {
 	return fsm.OnFit, name + " answers and is fit"
 }
 
-func (w *worker) askMember() (fsm.Event, string) {
+// askJoined asks whether the host has joined the cluster.
+func (w *worker) askJoined() (fsm.Event, string) {
 	if w.s.hasJoined() {
 		return fsm.OnYes, w.s.displayName() + " has joined"
 	}
@@ -226,7 +227,7 @@ func (w *worker) askMayJoin() (fsm.Event, string) {
 // the holder of the cluster's lock removes it.
 func (w *worker) acceptsAnyToken() bool { return w.in.Is.API.AutoApproval != observed.No }
 
-// joinTokenProblem returns the problem of a cluster with that rule; nil if there is none.
+// joinTokenProblem returns a problem if that rule exists or may exist, and nil otherwise.
 func (w *worker) joinTokenProblem() []problem.Problem {
 	if !w.acceptsAnyToken() {
 		return nil
@@ -395,9 +396,9 @@ func (w *worker) answerWith(event fsm.Event, why string, problems ...problem.Pro
 	return event, why
 }
 
-// idIf returns the worker's ID if is is true, else nil.
-func (w *worker) idIf(is bool) []string {
-	if is {
+// idIf returns a slice with the worker's ID if cond is true, and nil otherwise.
+func (w *worker) idIf(cond bool) []string {
+	if cond {
 		return []string{w.s.ID}
 	}
 	return nil

@@ -70,7 +70,7 @@ func (in WorkerInput) makeSilent() WorkerInput {
 }
 
 func (in WorkerInput) removeNode() WorkerInput {
-	in.Gone = true
+	in.MachineDeleted = true
 	return in
 }
 
@@ -426,7 +426,7 @@ func randomWorker(r *rand.Rand) WorkerInput {
 	}
 	in.Is.API.Reached = tri()
 	in.APIServers = [][]string{{"1.36.3"}, {"1.36.3"}, {"1.35.4", "1.36.3"}, {"1.35.4"}, nil}[r.IntN(5)]
-	in.Gone, in.GivenUp = maybe(3), maybe(2)
+	in.MachineDeleted, in.GivenUp = maybe(3), maybe(2)
 	if maybe(3) {
 		in = in.otherSettings().setTurn([]Turn{Now, Now, NotYet, Refused}[r.IntN(4)])
 	}
@@ -459,10 +459,10 @@ func checkHarmless(in WorkerInput, d Decision) error {
 		return fmt.Errorf("the host is another's: %+v", is.Marker)
 	case is.Reach != observed.Reached && d.Route != fsm.Abandon:
 		return fmt.Errorf("nothing is known of the host")
-	case d.Route == fsm.Abandon && (is.Reach == observed.Reached || !in.Gone || !in.GivenUp):
+	case d.Route == fsm.Abandon && (is.Reach == observed.Reached || !in.MachineDeleted || !in.GivenUp):
 		return fmt.Errorf("it is not given up")
-	case d.Route == fsm.Return && !in.Gone, d.Route != fsm.Return && d.Route != fsm.Abandon && in.Gone:
-		return fmt.Errorf("it is wanted: %v", !in.Gone)
+	case d.Route == fsm.Return && !in.MachineDeleted, d.Route != fsm.Return && d.Route != fsm.Abandon && in.MachineDeleted:
+		return fmt.Errorf("it is wanted: %v", !in.MachineDeleted)
 	case is.SaysControlPlane():
 		return fmt.Errorf("the host says that it is of the control plane")
 	case is.Unwritable != "" && d.Route != fsm.Abandon:

@@ -45,7 +45,7 @@ func (in *Input) changeObserved(id string, how func(*observed.Host)) {
 	in.Is.Hosts[id] = h
 }
 
-// nodeNamed returns the Node of that name, for changes.
+// nodeNamed returns the Node with that name, for changes.
 func (in *Input) nodeNamed(name string) *observed.Node {
 	for i := range in.Is.API.Nodes {
 		if in.Is.API.Nodes[i].Name == name {

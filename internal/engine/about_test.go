@@ -117,7 +117,8 @@ func TestAMachineIsDecidedAboutByItself(t *testing.T) {
 			t.Errorf("%s: %v, refused: %v", name, err, p.Refusal())
 		}
 	}
-	if p, err = about.Propose(t.Context(), Worker{Gone: true}); err != nil || !p.Plan.Empty() || p.Refusal() != nil {
+	p, err = about.Propose(t.Context(), Worker{MachineDeleted: true})
+	if err != nil || !p.Plan.Empty() || p.Refusal() != nil {
 		t.Errorf("a bare host of a Machine that is gone: %v, %v, %+v", err, p.Refusal(), p.Plan.Steps)
 	}
 }

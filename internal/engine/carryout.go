@@ -226,7 +226,7 @@ func leavesHostsEmpty(r Request) bool {
 	case Reset, Remove:
 		return true
 	case Worker:
-		return r.Gone
+		return r.MachineDeleted
 	}
 	return false
 }
@@ -269,7 +269,7 @@ func requestAfter(done Request) Request {
 	case Recover:
 		return Apply{}
 	case Replace:
-		if !r.Gone {
+		if !r.HostGone {
 			return Apply{}
 		}
 	case RenewCertificates:
@@ -290,7 +290,7 @@ func removesHost(r Request) bool {
 	case Remove:
 		return true
 	case Replace:
-		return r.Gone
+		return r.HostGone
 	case Reset:
 		return len(r.Hosts) > 0
 	}

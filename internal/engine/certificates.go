@@ -5,7 +5,7 @@ import (
 	"kubeone/internal/plan"
 )
 
-// RenewCertificates renews the certificates and kubeconfigs of the control plane, one host after the other.
+// RenewCertificates renews the certificates and kubeconfigs of the control plane, one host at a time.
 type RenewCertificates struct {
 	All bool // including certificates renewed within the last hour
 }

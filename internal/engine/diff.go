@@ -123,11 +123,11 @@ func (e *Engine) clusterDiff(ctx context.Context, p Proposal) []diff.Change {
 		return nil
 	}
 	if p.Observed.Access == nil || p.Observed.World.API.Reached != observed.Yes {
-		return []diff.Change{diff.Unknown("objects in the cluster", "no API server answers: "+NoAPI(p.Observed))}
+		return []diff.Change{diff.Summary("objects in the cluster", "no API server answers: "+NoAPI(p.Observed))}
 	}
 	client, err := cluster.Connect(*p.Observed.Access)
 	if err != nil {
-		return []diff.Change{diff.Unknown("objects in the cluster", err.Error())}
+		return []diff.Change{diff.Summary("objects in the cluster", err.Error())}
 	}
 	defer client.Close()
 	return e.objectsDiff(ctx, client, p, w)
@@ -161,7 +161,7 @@ func (e *Engine) objectsDiff(ctx context.Context, client *cluster.Client, p Prop
 			metav1.GetOptions{})
 		if err != nil {
 			why := strings.Join(strings.Fields(err.Error()), " ")
-			out = append(out, diff.Unknown("ConfigMap "+metav1.NamespaceSystem+"/"+config.name, why))
+			out = append(out, diff.Summary("ConfigMap "+metav1.NamespaceSystem+"/"+config.name, why))
 			continue
 		}
 		out = append(out, config.changes(held.Data[config.key])...)

@@ -52,8 +52,8 @@ func made(want desired.Cluster, value, recorded string) probe.Result {
 	return probe.Result{World: is}
 }
 
-// A newer program with a silent manifest changes no cluster: neither one from before the setting, nor a hardened one,
-// nor one created without hardening.
+// A newer kubeone with a manifest that does not set hardening changes no cluster: neither one from before the setting,
+// nor a hardened one, nor one created without hardening.
 func TestASilentManifestLeavesAClusterAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", desired.HardeningNone, desired.HardeningBaseline} {

@@ -25,7 +25,7 @@ const (
 	HangTimeout = 15 * time.Second
 )
 
-// Pending is something that is not ready yet and may become ready without a change of the cluster.
+// Pending is something that is not ready yet and may become ready without a step, such as a host that is starting.
 type Pending struct {
 	Name string // a host, a component, "the API" or "etcd"; the name of the cluster if Why is Differs
 	Why  Why
@@ -43,15 +43,17 @@ const (
 	Differs    Why = "differs"     // only after a run: there are still steps, which may disappear as components start
 )
 
-// Pending returns what is pending and could change the proposal. If it returns nothing, the proposal is final. err is
-// the error that Propose returned with the proposal.
+// Pending returns what is not ready yet and may still change the proposal. If it returns nothing, the proposal is
+// final. err is the error that Propose returned with the proposal.
 //
-//   - An Apply depends on everything. If the cluster matches otherwise, it also depends on the components.
-//   - RenewCertificates, RotateCA and Replace depend on the members; Replace not on the one that it replaces.
-//   - Remove, Reset, and Replace of a lost host depend on the members only if they were refused.
-//   - Recover is for hosts that are down. Recover, Snapshots and Worker depend on nothing.
-//   - A host that hangs is pending only if a step depends on it, or the request was refused.
-//   - Nothing is pending after an error other than *ConfigError.
+// Each type of request waits only for what can affect its plan:
+//
+//   - Apply covers the whole cluster: hosts, the API and etcd count and, if nothing else is left to do, components.
+//   - RenewCertificates, RotateCA and Replace need healthy members. The host to replace does not count.
+//   - Remove, Reset, and Replace of a lost host wait only after a refusal, which a member that is starting may end.
+//   - Recover, Snapshots and Worker do not wait. Recover is for hosts that are down.
+//   - A host that hangs counts only if a step depends on it, or the request was refused.
+//   - After an error other than *ConfigError, nothing counts.
 func (p Proposal) Pending(err error) []Pending {
 	var refused *ConfigError
 	if err != nil && !errors.As(err, &refused) {
@@ -64,7 +66,7 @@ func (p Proposal) Pending(err error) []Pending {
 	case RenewCertificates, RotateCA:
 		pending = p.unreadyMembers()
 	case Replace:
-		if err != nil || !r.Gone {
+		if err != nil || !r.HostGone {
 			pending = p.unreadyMembers()
 		}
 		if own := p.NameOf(p.who.IDs.Of(r.Host)); err == nil {
@@ -77,16 +79,15 @@ func (p Proposal) Pending(err error) []Pending {
 	}
 	if err == nil {
 		pending = slices.DeleteFunc(pending, func(o Pending) bool {
-			return o.Why == Silent &&
-				p.canIgnoreHanging(o.Name)
+			return o.Why == Silent && p.canIgnoreHanging(o.Name)
 		})
 	}
 	return pending
 }
 
-// pendingAfter returns what is pending when the given time has passed since the run of an approved proposal. It
-// compares with the approved plan, because the proposal made just before the run may be affected by a host that was not
-// ready.
+// pendingAfter returns what the end of a run must wait for. p is a proposal made after the run, approved is the
+// proposal that the operator approved, and waited is the time since the run. The approved plan tells which result to
+// expect. The proposal made just before the run does not, because a host that was not ready may have affected it.
 func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pending {
 	pending := p.pendingComponents()
 	var differs []Pending
@@ -96,39 +97,42 @@ func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pendin
 	switch r := approved.Request.(type) {
 	case Apply:
 		switch {
-		case len(approved.Plan.Operator) > 0 && waited >= HangTimeout && areAllSilent(pending):
-			return nil
+		case len(approved.Plan.Operator) > 0 && waited >= HangTimeout && hasOnlySilentHosts(pending):
+			return nil // the operator must act anyway, and the hosts do not answer
 		case len(approved.Plan.Operator) > 0 || !approved.Plan.Complete():
-			return pending
+			return pending // steps were expected to remain
 		}
-		return append(pending, differs...)
+		return append(pending, differs...) // no steps should remain
 	case Recover:
-		if len(pending) == 0 && p.isWaitingUseless() {
+		// No steps should remain, except those that waiting cannot remove.
+		if len(pending) == 0 && p.cannotSettle() {
 			return nil
 		}
 		return append(pending, differs...)
 	case RenewCertificates, RotateCA:
+		// The next part of the work is blocked only until the members are ready.
 		if p.Plan.Blocked != "" {
 			return append(pending, Pending{p.Want.Name, Differs})
 		}
 		return pending
 	case Replace:
 		switch {
-		case !r.Gone && waited >= HangTimeout:
-			return pending
-		case !r.Gone:
+		case !r.HostGone && waited >= HangTimeout:
+			return pending // steps may remain for the rest of the cluster
+		case !r.HostGone:
 			return append(pending, differs...)
 		}
 	}
+	// The pods of a removed host must start on other hosts.
 	if removesHost(approved.Request) && len(p.Plan.Steps) == 0 {
 		return p.componentsNotRunning()
 	}
 	return nil
 }
 
-// isWaitingUseless reports whether waiting cannot change the proposal, because an operator must act or because the
-// remaining steps do not repair anything that may still be starting.
-func (p Proposal) isWaitingUseless() bool {
+// cannotSettle reports whether waiting cannot change the proposal: an operator must act, or the remaining steps do not
+// repair anything that may still be starting.
+func (p Proposal) cannotSettle() bool {
 	switch p.Decision().Route {
 	case fsm.MoveEndpoint, fsm.Upgrade, fsm.Reconfigure, fsm.Encrypt, fsm.Resources:
 		return true
@@ -137,7 +141,8 @@ func (p Proposal) isWaitingUseless() bool {
 	}
 }
 
-// pendingComponents returns everything that is pending: members and, if nothing else is left to do, components.
+// pendingComponents returns all members that are not ready and, if there is nothing left to do, the components that are
+// not running.
 func (p Proposal) pendingComponents() []Pending {
 	pending := p.unreadyMembers()
 	if len(p.Decisions) > 0 && p.Matches() {
@@ -146,7 +151,7 @@ func (p Proposal) pendingComponents() []Pending {
 	return pending
 }
 
-// unreadyMembers returns everything that is pending except components: hosts, comparisons, the API and etcd.
+// unreadyMembers returns everything that is not ready except components: hosts, comparisons, the API and etcd.
 func (p Proposal) unreadyMembers() []Pending {
 	if len(p.Decisions) == 0 {
 		return nil
@@ -209,8 +214,8 @@ func (p Proposal) componentsNotRunning() []Pending {
 	return pending
 }
 
-// canIgnoreHanging reports whether the host of that name hangs and no step depends on it. There is no need to wait for
-// it, because a host that misses the handshake timeout rarely recovers within seconds.
+// canIgnoreHanging reports whether the host with the given name hangs and no step depends on it. Waiting for such a
+// host is useless: a host that misses the handshake timeout rarely recovers within seconds.
 func (p Proposal) canIgnoreHanging(name string) bool {
 	for _, h := range p.Want.Hosts() {
 		if p.NameOf(h.ID) != name || p.Observed.World.Hosts[h.ID].Class != observed.ClassHanging {
@@ -224,7 +229,9 @@ func (p Proposal) canIgnoreHanging(name string) bool {
 	return false
 }
 
-func areAllSilent(pending []Pending) bool {
+// hasOnlySilentHosts reports whether nothing is pending except hosts that do not answer. It returns true for an empty
+// list.
+func hasOnlySilentHosts(pending []Pending) bool {
 	return !slices.ContainsFunc(pending, func(o Pending) bool { return o.Why != Silent })
 }
 
@@ -237,7 +244,7 @@ func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err erro
 	if len(pending) == 0 {
 		return first, err
 	}
-	if areAllSilent(pending) {
+	if hasOnlySilentHosts(pending) {
 		timeout = min(timeout, HangTimeout)
 	}
 	waiting(pending, timeout)

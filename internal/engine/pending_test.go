@@ -92,7 +92,7 @@ func TestTheProposalsAfterARun(t *testing.T) {
 			[]look{last(well, 0), again(late, HangTimeout), again(drift, 0), last(drift, HangTimeout)},
 		},
 		"a replacement of who is gone": {
-			Replace{Host: cp, Gone: true}, Replace{Host: cp, Gone: true},
+			Replace{Host: cp, HostGone: true}, Replace{Host: cp, HostGone: true},
 			[]look{last(well, 0), again(noDNS, HangTimeout), last(drift, 0)},
 		},
 		"a removal":         {Remove{Host: cp}, Remove{Host: cp}, []look{last(well, 0), again(noDNS, HangTimeout)}},
@@ -104,7 +104,7 @@ func TestTheProposalsAfterARun(t *testing.T) {
 		"a CA made anew, once": {
 			RotateCA{Anew: true}, RotateCA{}, []look{last(well, 0), again(late, HangTimeout), again(held, 0)},
 		},
-		"a Machine's host": {Worker{Gone: true}, Worker{Gone: true}, nil},
+		"a Machine's host": {Worker{MachineDeleted: true}, Worker{MachineDeleted: true}, nil},
 		"a snapshot":       {Snapshots{}, nil, nil},
 	} {
 		if diff := cmp.Diff(c.next, requestAfter(c.run)); diff != "" {
@@ -391,7 +391,7 @@ func TestWhatARequestDependsOn(t *testing.T) {
 		"replace another host":        {Replace{Host: other}, nil, true},
 		"replace the unhealthy host":  {Replace{Host: cp}, nil, false},
 		"replace, refused":            {Replace{Host: cp}, refused, true},
-		"replace a host that is gone": {Replace{Host: other, Gone: true}, nil, false},
+		"replace a host that is gone": {Replace{Host: other, HostGone: true}, nil, false},
 		"reset":                       {Reset{}, nil, false},
 		"reset, refused":              {Reset{}, refused, true},
 		"a snapshot":                  {Snapshots{}, nil, false},

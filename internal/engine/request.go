@@ -57,15 +57,15 @@ type Reset struct {
 
 // Remove removes one host from a running cluster and resets it.
 type Remove struct {
-	Host string
-	Gone bool // the host is lost for good: only its etcd member and Node are removed
+	Host     string
+	HostGone bool // the host is lost for good: only its etcd member and Node are removed
 }
 
 // Replace removes one host from a running cluster and joins it again. A host that is lost for good is only removed, as
 // by Remove, and the plan lists the steps to add its replacement.
 type Replace struct {
-	Host string
-	Gone bool
+	Host     string
+	HostGone bool
 }
 
 // Recover restores a cluster whose etcd has lost its quorum.
@@ -76,16 +76,16 @@ type Recover struct {
 	On        string     // host to restore on; "" chooses one automatically
 }
 
-// Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd data, one after the other.
-// It also updates the hosts' timers for scheduled snapshots.
+// Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd data, one at a time. It also
+// updates the hosts' timers for scheduled snapshots.
 type Snapshots struct{}
 
 // Worker configures a Machine host as a worker, or resets it so that it can be returned. It requires an engine
 // restricted to that host (Engine.About), with a desired cluster of this worker and no control plane.
 type Worker struct {
-	Gone       bool     // the Machine is deleted: the host is returned
-	GivenUp    bool     // stop waiting for an unresponsive host of a deleted Machine
-	APIServers []string // the versions of all API servers; empty if one is unknown
+	MachineDeleted bool     // the Machine is deleted: the host is returned
+	GivenUp        bool     // stop waiting for an unresponsive host of a deleted Machine
+	APIServers     []string // the versions of all API servers; empty if one is unknown
 	// Turn says whether it is the turn of this host to get new settings.
 	Turn decide.Turn
 }
@@ -149,12 +149,12 @@ func (r Reset) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 }
 
 func (r Remove) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.RemoveNode(in.Decide, in.ids.Of(r.Host), r.Gone)
+	p, err := plan.RemoveNode(in.Decide, in.ids.Of(r.Host), r.HostGone)
 	return completePlan(p, in, err)
 }
 
 func (r Replace) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.ReplaceNode(in.Decide, in.ids.Of(r.Host), r.Gone)
+	p, err := plan.ReplaceNode(in.Decide, in.ids.Of(r.Host), r.HostGone)
 	return completePlan(p, in, err)
 }
 
@@ -175,7 +175,7 @@ func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 
 func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, decisions := plan.Worker(decide.WorkerInput{
-		Input: in.Decide, Gone: r.Gone, GivenUp: r.GivenUp, APIServers: r.APIServers, Turn: r.Turn,
+		Input: in.Decide, MachineDeleted: r.MachineDeleted, GivenUp: r.GivenUp, APIServers: r.APIServers, Turn: r.Turn,
 	})
 	p.FirstContacts = in.FirstContacts
 	return p, decisions, nil

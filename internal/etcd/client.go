@@ -89,8 +89,8 @@ func (c *Client) readOwnStatus(ctx context.Context) error {
 	return nil
 }
 
-// Via returns the ID of the host whose tunnel is used.
-func (c *Client) Via() string { return c.via.ID }
+// HostID returns the ID of the host through which the client is connected.
+func (c *Client) HostID() string { return c.via.ID }
 
 // Greeting returns the status that the connected member reported at Connect.
 func (c *Client) Greeting() Status { return statusOf(c.self) }

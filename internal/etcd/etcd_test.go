@@ -242,8 +242,8 @@ func TestConnectTakesTheFirstThatAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closed(t, client)
-	if client.Via() != "cp-2" {
-		t.Errorf("connected through %s, want cp-2", client.Via())
+	if client.HostID() != "cp-2" {
+		t.Errorf("connected through %s, want cp-2", client.HostID())
 	}
 }
 

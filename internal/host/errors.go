@@ -102,7 +102,7 @@ func (e *ExitError) Error() string {
 	if e.Signal != "" {
 		how = "killed by signal " + e.Signal
 	}
-	if tail := lastLines(Printed(string(e.Stderr)), 5); tail != "" {
+	if tail := lastLines(Printable(string(e.Stderr)), 5); tail != "" {
 		how += ": " + tail
 	}
 	return fmt.Sprintf("%s: %s: %s", e.Host, what, how)

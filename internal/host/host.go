@@ -32,7 +32,7 @@ const MaxDials = 128
 // returns an *ExitError. After an error of class Unreachable, Auth, HostKey, Sudo or Config, nothing was run. After
 // any other error it is unknown whether the command had an effect.
 type Host interface {
-	// Name returns the name of the host for messages: the name in the manifest, or else the address.
+	// Name returns the name of the host for messages: the name in the manifest, otherwise the address.
 	Name() string
 
 	// Run runs one shell script as root in one remote command and waits until it ends. Even on failure it returns the

@@ -21,7 +21,7 @@ type Target struct {
 	// User defaults to root.
 	User string
 	// KeyFile is the file of a private key. It is offered first, and is the only one offered if the agent has it.
-	// Default: the identities in the SSH configuration, or else the keys in the agent and the usual files in ~/.ssh.
+	// Default: the identities in the SSH configuration, otherwise the keys in the agent and the usual files in ~/.ssh.
 	KeyFile string
 	// CertFile is the certificate of a key in KeyFile or in the agent. Default: KeyFile + "-cert.pub" if it exists.
 	CertFile string

@@ -27,14 +27,14 @@ func WithFile(patience time.Duration, text string) string {
 	return fmt.Sprintf("%s\nPATIENCE=%d\n\n%s", script.Private(), int(patience.Seconds()), text)
 }
 
-// BusyFile returns the message of a script from WithFile that failed because another process kept a file locked. It
-// returns "" for any other error.
-func BusyFile(err error) string {
+// FileBusyMessage returns the error message of a WithFile script that failed because another process held the lock on a
+// file. It returns "" for any other error.
+func FileBusyMessage(err error) string {
 	var exit *host.ExitError
 	if !errors.As(err, &exit) || exit.Code != ExitFileBusy {
 		return ""
 	}
-	return host.Printed(lastLine(exit.Stderr))
+	return host.Printable(lastLine(exit.Stderr))
 }
 
 func lastLine(out []byte) string {

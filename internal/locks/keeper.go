@@ -121,7 +121,7 @@ func keeperError(name string, err error) error {
 		}
 		return &UnwritableError{Host: name, Reason: reason}
 	}
-	if locked := BusyFile(err); locked != "" {
+	if locked := FileBusyMessage(err); locked != "" {
 		return errors.New(locked)
 	}
 	return err
@@ -176,7 +176,7 @@ func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error
 	held := &HeldError{Host: name, Holder: "another operator"}
 	for {
 		line, err := lines.ReadString('\n')
-		key, value, _ := strings.Cut(strings.TrimSpace(host.Printed(line)), "=")
+		key, value, _ := strings.Cut(strings.TrimSpace(host.Printable(line)), "=")
 		switch key {
 		case "holder":
 			held.Holder = value

@@ -219,8 +219,8 @@ func newComponent(c *v1beta2.ControlPlaneComponentConfig) desired.Component {
 	return desired.Component(*c)
 }
 
-// caBundle returns the additional CA certificates that hosts trust, from certificateAuthority.bundle or else from
-// caBundle.
+// caBundle returns the additional CA certificates that hosts trust: certificateAuthority.bundle, or caBundle if that is
+// empty.
 func caBundle(c *v1beta2.KubeOneCluster) string {
 	if c.CertificateAuthority.Bundle != "" {
 		return c.CertificateAuthority.Bundle

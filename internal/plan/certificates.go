@@ -12,9 +12,9 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// RenewCertificates plans the renewal of the control plane's certificates and kubeconfigs, one host after the other. It
-// skips hosts where a renewal would add less than an hour, so that a killed run resumes where it ended; with all, it
-// renews every host. It plans nothing while a control-plane host is unhealthy.
+// RenewCertificates plans the renewal of the control plane's certificates and kubeconfigs, one host at a time. It skips
+// hosts where a renewal would add less than an hour, so that a killed run resumes where it ended; with all, it renews
+// every host. It plans nothing while a control-plane host is unhealthy.
 func RenewCertificates(in decide.Input, all bool) (Plan, error) {
 	if err := contradictionErrors(in); err != nil {
 		return Plan{}, err
@@ -51,7 +51,7 @@ func (b *builder) whyNotRenewable(d decide.Decision) string {
 	for _, h := range b.in.Want.ControlPlane {
 		a := d.Hosts[h.ID]
 		if a.Condition != condition.Healthy && !a.Condition.Installable() {
-			ill = append(ill, b.displayName(h)+" is "+string(a.Condition)+": "+strings.Join(problem.Whats(a.Reasons),
+			ill = append(ill, b.displayName(h)+" is "+string(a.Condition)+": "+strings.Join(problem.Texts(a.Reasons),
 				"; "))
 		}
 	}
@@ -62,8 +62,8 @@ func (b *builder) whyNotRenewable(d decide.Decision) string {
 		"; run kubeone plan to see what to do"
 }
 
-// renewEnding plans the renewal of certificates that expire soon, one control-plane host after the other. It returns
-// whether the next steps can be predicted: a plan has at most one step of a kind for each host.
+// renewEnding plans the renewal of certificates that expire soon, one control-plane host at a time. It reports whether
+// the next steps can be predicted: a plan has at most one step of a kind for each host.
 func (b *builder) renewEnding(d decide.Decision) bool {
 	var previous []string
 	for _, h := range b.in.Want.ControlPlane {

@@ -39,6 +39,6 @@ func TestOtherCredentialsAreAReconfiguration(t *testing.T) {
 		}
 	}
 	if s, _ := p.Step("reconfigure/cp-2"); len(s.Needs) == 0 {
-		t.Error("hosts are not reconfigured one after the other")
+		t.Error("hosts are not reconfigured one at a time")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// encryptSecrets plans one phase of a change of encryption, one control-plane host after the other. The next phase
-// follows from the decision about the predicted world. It returns whether another route may follow.
+// encryptSecrets plans one phase of a change of encryption, one control-plane host at a time. The next phase follows
+// from the decision about the predicted world. It reports whether another route may follow.
 func (b *builder) encryptSecrets(d decide.Decision) bool {
 	e := d.Encryption
 	previous := b.onControlPlane()
@@ -64,7 +64,7 @@ func (b *builder) onControlPlane() []string {
 	return out
 }
 
-// rewriteSecrets plans that every Secret is written again, and then a check of etcd's data.
+// rewriteSecrets plans to rewrite every Secret, and then to check etcd's data.
 func (b *builder) rewriteSecrets(writer string, needs []string) []string {
 	title := "rewrite every Secret, encrypted with key " + writer
 	if writer == observed.Identity {
@@ -75,7 +75,7 @@ func (b *builder) rewriteSecrets(writer string, needs []string) []string {
 	}
 	written := b.onCluster(string(step.RewriteSecrets), Step{
 		Intent: plainIntent(step.RewriteSecrets), Action: Change, Title: title,
-		Reason:  "a stored Secret keeps its encryption until it is written again",
+		Reason:  "a stored Secret keeps its encryption until it is rewritten",
 		Changes: []string{"every Secret in etcd; clients see no difference"}, Needs: slices.Clone(needs),
 	})
 	h := b.in.Want.ControlPlane[0]

@@ -11,9 +11,9 @@ import (
 )
 
 // moveEndpoint plans how all clients move to the desired endpoint. First, API server certificates get its names, one
-// host after the other. Then kubeconfigs change, those of the control plane first; each host checks that the API
-// answers there. Last, the cluster's objects change, which kube-proxy and joining hosts read. Later steps wait for
-// that. A worker that does not reach the new endpoint holds up only the objects, and what leads pods to the API.
+// host at a time. Then kubeconfigs change, those of the control plane first; each host checks that the API answers
+// there. Last, the objects in the cluster change that kube-proxy and joining hosts read. Later steps wait for that. A
+// worker that does not reach the new endpoint delays only the objects, and the steps that let pods use the endpoint.
 func (b *builder) moveEndpoint(d decide.Decision) {
 	var last []string
 	for _, h := range b.in.Want.ControlPlane {

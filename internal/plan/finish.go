@@ -166,11 +166,11 @@ func (b *builder) untouchedWarning(w problem.Problem) []string {
 }
 
 func problemText(names map[string]string, p problem.Problem) string {
-	text := p.What()
+	text := p.Text()
 	if p.Host != "" {
 		text = names[p.Host] + ": " + text
 	}
-	if do := p.Do(); do != "" {
+	if do := p.Remedy(); do != "" {
 		text += "; " + do
 	}
 	return text

@@ -278,7 +278,7 @@ func (b *builder) fetchAll(d decide.Decision) []string {
 			reason = b.versionChange(h)
 		} else {
 			title = "fetch images of Kubernetes " + b.in.Want.KubernetesVersion
-			reason = strings.Join(d.System, ", ") + " of that version will run there"
+			reason = strings.Join(d.System, ", ") + " of the new version will run there"
 		}
 		out = append(out, b.fetchArtifacts(h, title, reason))
 	}

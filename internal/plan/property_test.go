@@ -280,7 +280,7 @@ func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
-// reconfiguresInOrder: control-plane hosts one after the other and after those that join, workers after all of them,
+// reconfiguresInOrder: control-plane hosts one at a time and after those that join, workers after all of them,
 // and no more at a time than may be unavailable.
 func reconfiguresInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestorSteps(p)

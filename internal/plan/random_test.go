@@ -25,8 +25,8 @@ type kind struct {
 	weight int
 }
 
-// hostKinds returns the sorts of hosts; healthy and bare ones are the most frequent, for else nearly every world is
-// hopeless.
+// hostKinds returns the kinds of hosts. Healthy and bare ones are the most frequent, because otherwise nearly every
+// world would be hopeless.
 func hostKinds() []kind {
 	return []kind{
 		{host: memberHost, node: observed.Yes, voter: observed.Yes, weight: 12},

@@ -34,7 +34,7 @@ func (b *builder) reconfigureHosts(d decide.Decision) bool {
 					problem.List(pods) + ": undo them, or keep them elsewhere and apply with --discard-edits")
 				return false
 			}
-			changes = append(changes, problem.List(pods)+", losing its edits")
+			changes = append(changes, problem.List(pods)+" (manual edits are overwritten)")
 		}
 		verdict := b.checkStop(h)
 		if !verdict.Safe {

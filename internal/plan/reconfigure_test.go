@@ -35,7 +35,7 @@ func TestAReconfigurationLosesNobodysEdits(t *testing.T) {
 	p, _ = Build(Input{Decide: in})
 	s, there := p.Step("reconfigure/cp-2")
 	if !there || !step.ParamsOf[step.ReconfigureParams](s.Intent).DiscardEdits ||
-		!strings.Contains(strings.Join(s.Changes, " "), ", losing its edits") {
+		!strings.Contains(strings.Join(s.Changes, " "), " (manual edits are overwritten)") {
 		t.Errorf("%s", planText(p))
 	}
 }

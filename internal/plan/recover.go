@@ -79,8 +79,8 @@ func (b *builder) recoveryEpoch(o RecoverOptions) int {
 }
 
 // Recover plans how to restore a cluster without etcd quorum from a copy. etcd is stopped on every control-plane host
-// and restored on one of them; the others join it one after the other. It returns an error, and nothing should be done,
-// while etcd has quorum, if the copy is another cluster's, and if a control-plane host may still be serving and can
+// and restored on one of them; the others join it one at a time. It returns an error, and nothing must be done, while
+// etcd has quorum, if the copy belongs to another cluster, or if a control-plane host may still be serving and can
 // neither be stopped nor was confirmed to be destroyed.
 func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
 	assessed := decide.AssessRecovery(in)
@@ -233,12 +233,12 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 	}
 }
 
-// hostNamed returns the ID of the manifest's control-plane host that has or had the member, by name or address; "" if
-// there is none.
-func (b *builder) hostNamed(m observed.Member) string {
+// hostOfMember returns the ID of the control-plane host in the manifest that has or had the member, by name or address.
+// It returns "" if there is no such host.
+func (b *builder) hostOfMember(m observed.Member) string {
 	for _, h := range b.in.Want.ControlPlane {
 		if m.Name == b.nodeName(h) || slices.ContainsFunc(m.PeerURLs,
-			func(peer string) bool { return peerOf(peer, h) }) {
+			func(peer string) bool { return isPeerOf(peer, h) }) {
 			return h.ID
 		}
 	}

@@ -397,7 +397,7 @@ func twoOfFive() (decide.Input, RecoverOptions) {
 	return in, destroyed(survivingHost(), "192.0.0.1", "192.0.0.2", "192.0.0.3")
 }
 
-// Of several that are left, the one that had got furthest has the newest data.
+// If several hosts are left, the data that has progressed furthest is the newest.
 func TestTheNewestDataIsChosen(t *testing.T) {
 	t.Parallel()
 	in, o := twoOfFive()
@@ -414,7 +414,7 @@ func TestTheNewestDataIsChosen(t *testing.T) {
 	}
 }
 
-// Of several none is chosen as long as another one may have newer data, unless that is damaged or of a former life.
+// No host is chosen as long as another one may have newer data, unless that data is damaged or of an earlier epoch.
 func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 	t.Parallel()
 	const four, five = "192.0.0.4", "192.0.0.5"

@@ -88,7 +88,7 @@ func (b *builder) sameCA(c Copy) bool {
 func (b *builder) isHost(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
 		return m.Name == b.nodeName(h) && slices.ContainsFunc(m.PeerURLs,
-			func(peer string) bool { return peerOf(peer, h) })
+			func(peer string) bool { return isPeerOf(peer, h) })
 	})
 }
 

@@ -29,7 +29,8 @@ func (b *builder) dataHolders() []desired.Host {
 	return out
 }
 
-// etcdMembers returns the etcd members, from its own list, or else from data on disks and the copy.
+// etcdMembers returns the members in etcd's own list. If there is none, it returns those in the data on disks and in
+// the copy.
 func (b *builder) etcdMembers(o RecoverOptions) []observed.Member {
 	if listed := b.in.Is.Etcd.Members; len(listed) > 0 {
 		return listed
@@ -43,7 +44,7 @@ func (b *builder) strangersOf(members []observed.Member) []observed.Member {
 	var out []observed.Member
 	for _, m := range members {
 		known := slices.ContainsFunc(out, func(other observed.Member) bool { return other.Name == m.Name })
-		if m.Name != "" && !known && b.hostNamed(m) == "" && !b.nowWorks(m) {
+		if m.Name != "" && !known && b.hostOfMember(m) == "" && !b.nowWorks(m) {
 			out = append(out, m)
 		}
 	}
@@ -56,7 +57,7 @@ func (b *builder) nowWorks(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.Workers, func(h desired.Host) bool {
 		seen := b.in.Is.Hosts[h.ID]
 		is := h.Hostname != "" && m.Name == b.nodeName(h) ||
-			slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
+			slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return isPeerOf(peer, h) })
 		return is && seen.Reach == observed.Reached && seen.EtcdData == observed.No
 	})
 }

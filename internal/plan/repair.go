@@ -46,7 +46,7 @@ func (b *builder) repairHosts(d decide.Decision) {
 	previous, barrier := b.barrier, []string(nil)
 	for _, h := range b.in.Want.Hosts() {
 		var id string
-		switch reason := strings.Join(problem.Whats(d.Hosts[h.ID].Reasons), "; "); {
+		switch reason := strings.Join(problem.Texts(d.Hosts[h.ID].Reasons), "; "); {
 		case restoredLast(h, d):
 			continue
 		case d.Restores[h.ID] != nil:
@@ -117,8 +117,8 @@ func regeneratedPart(part string) string {
 	}
 }
 
-// removeMembers plans to remove dead members from etcd, one after the other, the first after a snapshot. Before each
-// step, a run checks again that the member is dead.
+// removeMembers plans to remove dead members from etcd, one at a time, the first after a snapshot. Before each step, a
+// run checks again that the member is dead.
 func (b *builder) removeMembers(removals []decide.Removal) {
 	for _, r := range removals {
 		b.barrier = []string{b.removeMember(r, b.snapshotBeforeLeaving(r.Host))}
@@ -181,7 +181,7 @@ func (b *builder) quarantineHosts(d decide.Decision) {
 		b.barrier = []string{b.onHost(h, Step{
 			Intent: plainIntent(step.Quarantine), Action: Remove, Risk: Restarts,
 			Title:   "stop the control plane, move the remaining etcd data aside",
-			Reason:  strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "),
+			Reason:  strings.Join(problem.Texts(d.Hosts[id].Reasons), "; "),
 			Needs:   needs,
 			Changes: []string{"/var/lib/etcd and /etc/kubernetes/manifests, kept in /var/lib/kubeone-old"},
 		})}
@@ -225,7 +225,7 @@ func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string
 			params.Files = append(params.Files, path)
 		}
 	}
-	reasons, changes, risk := problem.Whats(d.Hosts[h.ID].Reasons), slices.Clone(params.Files), NoRisk
+	reasons, changes, risk := problem.Texts(d.Hosts[h.ID].Reasons), slices.Clone(params.Files), NoRisk
 	if len(params.Files) > 0 {
 		reasons = append(reasons, "edited or deleted: "+problem.List(params.Files))
 	}
@@ -253,8 +253,8 @@ func restoredLast(h desired.Host, d decide.Decision) bool {
 	return h.Role == desired.Worker && d.Restores[h.ID] != nil && d.Hosts[h.ID].Condition == condition.Healthy
 }
 
-// restoreOnWorkers restores files on healthy workers, one after the other. No other step waits for that, so a worker's
-// claims about its files cannot hold up the plan.
+// restoreOnWorkers plans to restore files on healthy workers, one at a time. No other step waits for that, so a
+// worker's claims about its files cannot delay the plan.
 func (b *builder) restoreOnWorkers(d decide.Decision) {
 	previous := ""
 	for _, h := range b.in.Want.Workers {
@@ -269,8 +269,8 @@ func (b *builder) restoreOnWorkers(d decide.Decision) {
 	}
 }
 
-// Snapshots plans a snapshot on every control-plane host that answers, belongs to the cluster and has etcd data, one
-// after the other.
+// Snapshots plans a snapshot on every control-plane host that answers, belongs to the cluster and has etcd data, one at
+// a time.
 func Snapshots(in decide.Input) Plan {
 	b := newBuilder(in, "snapshots")
 	var previous []string

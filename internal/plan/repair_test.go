@@ -53,7 +53,7 @@ func membersLeaveSafely(in decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
-// Hosts are repaired one after the other while etcd has quorum, and all at once when none would come up alone.
+// Hosts are repaired one at a time while etcd has quorum, and all at once if no host would start alone.
 func TestControlPlaneHostsAreRevivedOneByOneIfTheQuorumHolds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

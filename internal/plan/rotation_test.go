@@ -76,7 +76,7 @@ func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 	}, stepOrder(p)); diff != "" {
 		t.Error(diff)
 	}
-	// One host after the other, and no host drops the old key before all tokens are new.
+	// One host at a time, and no host drops the old key before all tokens are new.
 	needs := map[string][]string{}
 	for _, s := range p.Steps {
 		needs[s.ID] = s.Needs
@@ -107,7 +107,7 @@ func TestARotationGoesOnWhereItWasCutOff(t *testing.T) {
 	}
 	changeAuthority(in, "cp-1", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}})
 	changeAuthority(in, "cp-2", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}, Next: "new",
-		Begun: "use"})
+		BegunPhase: "use"})
 	changeAuthority(in, "cp-3", observed.EtcdCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
 	for _, anew := range []bool{false, true} {
 		p, err := RotateCA(in, threeKeys(), anew)
@@ -198,9 +198,9 @@ func TestNamesOfAuthorities(t *testing.T) {
 func statesOfARotation() []observed.Authority {
 	return []observed.Authority{
 		{Trusted: []string{"old"}}, {Trusted: []string{"old", "new"}, Next: "new"},
-		{Trusted: []string{"old", "new"}, Next: "new", Begun: "learn"}, {Trusted: []string{"old", "new"}},
-		{Trusted: []string{"new", "old"}, Next: "new", Begun: "use"}, {Trusted: []string{"new", "old"}},
-		{Trusted: []string{"new"}, Begun: "forget"}, {Trusted: []string{"new"}},
+		{Trusted: []string{"old", "new"}, Next: "new", BegunPhase: "learn"}, {Trusted: []string{"old", "new"}},
+		{Trusted: []string{"new", "old"}, Next: "new", BegunPhase: "use"}, {Trusted: []string{"new", "old"}},
+		{Trusted: []string{"new"}, BegunPhase: "forget"}, {Trusted: []string{"new"}},
 	}
 }
 
@@ -279,14 +279,14 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 		t.Errorf("it signs after %v, which changes %q", s.Needs, s.Changes)
 	}
 
-	used := observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used}
+	used := observed.Authority{Trusted: []string{"new", "old"}, BegunPhase: observed.Used}
 	changeAuthority(in, "cp-1", observed.ClusterCA, used)
 	p = clusterCA(t, in, false) // what API servers show has changed by now: no pod is looked at again
 	if diff := cmp.Diff([]string{"publish-ca", "rotate-use/cp-2 cluster", "record"}, stepOrder(p)); diff != "" {
 		t.Error(diff)
 	}
 	changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{
-		Trusted: []string{"new", "old"}, Next: "new", Begun: string(rotation.Use),
+		Trusted: []string{"new", "old"}, Next: "new", BegunPhase: string(rotation.Use),
 	})
 	if p := clusterCA(t, in, false); slices.Contains(stepOrder(p), "pods-trust-ca") {
 		t.Errorf("a host has begun to sign, and pods are looked at: %v", stepOrder(p))
@@ -322,7 +322,7 @@ func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
 		t.Errorf("%q %v", p.Again, stepOrder(p))
 	}
 	changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"new", "old"},
-		Begun: observed.Used})
+		BegunPhase: observed.Used})
 	if p := clusterCA(t, in, false); len(p.Steps) > 0 || !strings.Contains(p.Again, "w-1 (unreachable)") {
 		t.Errorf("%q %v", p.Again, stepOrder(p))
 	}

@@ -282,7 +282,8 @@ func (b *builder) etcdPart(h desired.Host) quorum.Part {
 	return match.Part(b.world.Is, h, b.nodeName(h))
 }
 
-func peerOf(peer string, h desired.Host) bool {
+// isPeerOf reports whether the peer URL contains an address of the host.
+func isPeerOf(peer string, h desired.Host) bool {
 	u, err := url.Parse(peer)
 	return err == nil && (u.Hostname() == h.PrivateAddress || u.Hostname() == h.PublicAddress)
 }

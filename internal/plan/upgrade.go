@@ -82,8 +82,9 @@ func (b *builder) splitByRole(ids []string) (control, workers []desired.Host) {
 	return control, workers
 }
 
-// upgradeControlPlane plans the upgrade of one control-plane host after the other, the first after a snapshot of etcd.
-// It returns what the workers wait for; nil if there is nothing, or if a host must not be stopped.
+// upgradeControlPlane plans an etcd snapshot, then the upgrade of the control-plane hosts, one at a time. It returns
+// the steps that worker upgrades must wait for, or nil if there is nothing to upgrade or a host cannot be stopped
+// safely.
 func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, fetched []string) []string {
 	if len(hosts) == 0 {
 		return nil
@@ -96,7 +97,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 			"etcd, where its version differs", "certificates renewed", "kubelet"}
 		for _, file := range b.in.Is.Hosts[h.ID].Edited {
 			if condition.IsStaticPod(file) {
-				changes = append(changes, file+", losing its edits")
+				changes = append(changes, file+" (manual edits are overwritten)")
 			}
 		}
 		verdict := b.checkStop(h)
@@ -114,8 +115,8 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	return previous
 }
 
-// snapshotHost returns the host that takes the snapshot: among those whose etcd serves, the last to be upgraded, or
-// else any. etcd may not serve on a host whose upgrade was interrupted.
+// snapshotHost returns the host that takes the snapshot: the last one to be upgraded among those whose etcd serves, or
+// any host if there is none. etcd may not serve on a host whose upgrade was interrupted.
 func (b *builder) snapshotHost(hosts []desired.Host) desired.Host {
 	for _, of := range [...][]desired.Host{hosts, b.in.Want.ControlPlane} {
 		for _, h := range slices.Backward(of) {

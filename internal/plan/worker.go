@@ -61,7 +61,7 @@ func (b *builder) followWorker(d decide.Decision) bool {
 		b.deleteNode(h, "its host does not answer, and the wait has timed out", nil,
 			step.Death{Peer: h.ID, Confirm: true})
 	case fsm.Wait, fsm.Error:
-		b.plan.Again = strings.Join(problem.Whats(d.Problems), "; ")
+		b.plan.Again = strings.Join(problem.Texts(d.Problems), "; ")
 		return false
 	default: // nothing
 		return false

@@ -65,7 +65,7 @@ func TestPlansOfAWorker(t *testing.T) {
 		return is
 	}
 	gone := func(in decide.WorkerInput) decide.WorkerInput {
-		in.Gone, in.GivenUp = true, true
+		in.MachineDeleted, in.GivenUp = true, true
 		return in
 	}
 	leftNode := aMachine(bare)

@@ -211,7 +211,7 @@ func oneLine(err error) string { return boundText(err.Error()) }
 // boundText makes a text from a host safe to show: one printable line of at most maxLineBytes.
 func boundText(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	return strings.TrimSpace(host.Printed(text[:min(len(text), maxLineBytes)]))
+	return strings.TrimSpace(host.Printable(text[:min(len(text), maxLineBytes)]))
 }
 
 // firstContacts returns the unapproved host keys of a host and its bastions, the outermost bastion first.

@@ -128,7 +128,7 @@ func newNode(n corev1.Node) observed.Node {
 		Labels:         n.Labels, Annotations: maps.Clone(n.Annotations),
 	}
 	for key, value := range out.Annotations {
-		out.Annotations[key] = host.Printed(value)
+		out.Annotations[key] = host.Printable(value)
 	}
 	for _, a := range n.Status.Addresses {
 		out.Addresses = append(out.Addresses, boundText(a.Address))
@@ -256,7 +256,7 @@ type settingsReader struct {
 func (r *settingsReader) readLine(line string) {
 	if text, ok := strings.CutPrefix(line, "="); ok {
 		if r.into != nil {
-			r.into[r.of] += host.Printed(text[:min(len(text), maxSettingBytes)]) + "\n"
+			r.into[r.of] += host.Printable(text[:min(len(text), maxSettingBytes)]) + "\n"
 		}
 		return
 	}
@@ -282,6 +282,6 @@ func (r *settingsReader) readLine(line string) {
 // matchesPath reports whether a path matches the pattern and is clean, printable and of limited length.
 func matchesPath(pattern, file string) bool {
 	ok, err := path.Match(pattern, file)
-	return ok && err == nil && len(file) <= maxLineBytes && path.Clean(file) == file && host.Printed(file) == file &&
+	return ok && err == nil && len(file) <= maxLineBytes && path.Clean(file) == file && host.Printable(file) == file &&
 		!strings.Contains(file, "\t")
 }

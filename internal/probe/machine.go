@@ -275,8 +275,9 @@ func hostClock(l lines) time.Time {
 // latest is the end of the year 9999, the last time that JSON can express.
 const latest = 253402300799
 
-// unixTime parses seconds since 1970, at most latest, with or without a fraction. It drops the fraction if date does
-// not support %N.
+// unixTime parses a Unix time in seconds, with an optional fraction, and rejects times before 1970 or after the
+// constant latest. It ignores the fraction if it is not a number, which happens if the host's date command does not
+// support %N.
 func unixTime(s string) (time.Time, bool) {
 	digits, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	seconds, err := strconv.ParseInt(digits, 10, 64)

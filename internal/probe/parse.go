@@ -134,7 +134,7 @@ func boundLine(name, text string) string {
 	if name == "pem" || name == "secret" || name == "yaml" {
 		most = maxDataBytes
 	}
-	return host.Printed(text[:min(len(text), most)])
+	return host.Printable(text[:min(len(text), most)])
 }
 
 // readLines parses the output of the script. It returns an error if there is text before the first line, because a

@@ -227,9 +227,9 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 		"authorities": len(h.Authorities) == 3 && len(h.Authorities[observed.ClusterCA].Trusted) == 1 &&
 			len(h.Authorities[observed.EtcdCA].Trusted) == 2 &&
 			h.Authorities[observed.EtcdCA].Next == h.Authorities[observed.EtcdCA].Signer() &&
-			h.Authorities[observed.EtcdCA].Begun == "use" &&
+			h.Authorities[observed.EtcdCA].BegunPhase == "use" &&
 			len(h.Authorities[observed.ServiceAccounts].Trusted) == 1 &&
-			h.Authorities[observed.ServiceAccounts].Begun == "forget",
+			h.Authorities[observed.ServiceAccounts].BegunPhase == "forget",
 		"ports":     len(h.Ports) == 1 && h.Ports[0] == observed.Port{Number: 2379},
 		"addresses": strings.Join(h.Addresses, " ") == "10.0.0.11",
 		"system":    h.OS.ID == "debian",

@@ -340,7 +340,7 @@ func (a attempts[T]) tryOnce(ctx context.Context, c candidate) outcome[T] {
 }
 
 // bestCandidate returns the index of the first candidate that reports that it is healthy. If there is none, it returns
-// the first whose health is unknown, or else 0.
+// the first whose health is unknown, and otherwise 0.
 func (a attempts[T]) bestCandidate(of []candidate) int {
 	for _, wanted := range []observed.Tri{observed.Yes, observed.Unknown} {
 		for i, c := range of {

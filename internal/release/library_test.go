@@ -190,7 +190,7 @@ func TestEachComponentIsFoundByItself(t *testing.T) {
 	}
 }
 
-// Parts that go with Kubernetes come from the bundle of that version, even if this program would choose others now.
+// Parts that depend on Kubernetes come from the bundle with that version, even if kubeone would choose others now.
 func TestCompanionsAreThoseOfTheBundle(t *testing.T) {
 	t.Parallel()
 	made := testWant()

@@ -125,7 +125,7 @@ func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
 	}
 	if b.index.Format != FormatVersion {
 		return nil,
-			b.malformedError(fmt.Sprintf("it has format %d, this program reads format %d; create it with the same "+
+			b.malformedError(fmt.Sprintf("it has format %d, but kubeone reads format %d; create it with the same "+
 				"version of kubeone", b.index.Format, FormatVersion))
 	}
 	if err := b.index.checkConsistency(); err != nil {

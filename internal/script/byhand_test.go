@@ -21,7 +21,7 @@ func unasked(t *testing.T) string {
 	return "set --\n" + string(main)
 }
 
-// planned is a box for the host of that name, whose plan has these steps. Each of its stages only says that it runs,
+// planned is a box for the host with that name, whose plan has these steps. Each of its stages only says that it runs,
 // and what the others have left in a variable of theirs.
 func planned(t *testing.T, name string, steps ...step.Intent) *box {
 	t.Helper()

@@ -211,11 +211,11 @@ func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]strin
 	out.flush(w)
 }
 
-func (p *page) addDiagnoses(severity string, as ink, ps []problem.Problem, names map[string]string) {
+func (p *page) addDiagnoses(severity string, color ink, ps []problem.Problem, names map[string]string) {
 	for _, found := range ps {
-		p.addParagraph(p.style.paintText(as, severity), atHost(nameOrID(names, found.Host), found.What()), plain)
-		if do := found.Do(); do != "" {
-			p.addParagraph(strings.Repeat(" ", textWidth(severity)), do, dim)
+		p.addParagraph(p.style.paintText(color, severity), atHost(nameOrID(names, found.Host), found.Text()), plain)
+		if remedy := found.Remedy(); remedy != "" {
+			p.addParagraph(strings.Repeat(" ", textWidth(severity)), remedy, dim)
 		}
 	}
 }

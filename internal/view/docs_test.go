@@ -65,7 +65,7 @@ func documentedDiffs() []diff.Set {
 	return []diff.Set{
 		{Hosts: []string{"worker-1", "worker-2"}, Changes: []diff.Change{pods, proxy}},
 		{Hosts: []string{"worker-3"}, Changes: []diff.Change{
-			diff.Unknown("kubelet", "the host's files were not read: connection lost"),
+			diff.Summary("kubelet", "the host's files were not read: connection lost"),
 		}},
 		{Changes: []diff.Change{dns}},
 	}

@@ -195,13 +195,13 @@ func (p *page) addVerbatim(c diff.Change) {
 		p.addParagraph("    ", "not known: "+c.Unknown, yellow)
 	}
 	for _, line := range c.Lines {
-		as := dim
+		color := dim
 		switch {
 		case strings.HasPrefix(line, "+"):
-			as = green
+			color = green
 		case strings.HasPrefix(line, "-"):
-			as = red
+			color = red
 		}
-		p.addLine("    " + p.style.paintText(as, strings.TrimRight(cleanText(line), " ")))
+		p.addLine("    " + p.style.paintText(color, strings.TrimRight(cleanText(line), " ")))
 	}
 }

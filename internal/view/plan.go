@@ -180,11 +180,11 @@ func (v planView) addUnresolved() {
 // addSummary writes the summary, and why the plan is not complete if it is not.
 func (v planView) addSummary() {
 	v.addSpace()
-	as := bold
+	color := bold
 	if v.plan.Blocked != "" || v.plan.Empty() && isError(v.plan) {
-		as = red
+		color = red
 	}
-	v.addParagraph("", planSummary(v.plan), as)
+	v.addParagraph("", planSummary(v.plan), color)
 	if v.plan.Again != "" {
 		v.addParagraph("", "This plan is not complete: "+cleanText(v.plan.Again)+".", yellow)
 	}

@@ -25,8 +25,8 @@ func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) [
 	c.addLine("**%s**", escapeInline(planSummary(p)))
 	found := lastProblems(decisions)
 	c.addBullets("Problems", len(found), func(i int) string {
-		text := atHost(nameOrID(p.Hosts, found[i].Host), found[i].What())
-		if do := found[i].Do(); do != "" {
+		text := atHost(nameOrID(p.Hosts, found[i].Host), found[i].Text())
+		if do := found[i].Remedy(); do != "" {
 			text += "; " + do
 		}
 		return text

@@ -232,7 +232,7 @@ func (v statusView) addEncryption() {
 		return
 	}
 	var parts []string
-	as := plain
+	color := plain
 	switch {
 	case e.Foreign != "":
 		parts = append(parts, "by a configuration that is not kubeone's, "+e.Foreign)
@@ -245,15 +245,15 @@ func (v statusView) addEncryption() {
 		parts = append(parts, "read by "+strings.Join(e.ReadBy, ", "))
 	}
 	if e.Phase != atrest.Settled {
-		parts, as = append(parts, "key change pending, next phase: "+string(e.Phase)), yellow
+		parts, color = append(parts, "key change pending, next phase: "+string(e.Phase)), yellow
 	}
 	if len(e.Lost) > 0 {
-		parts, as = append(parts, "keys are missing on "+strings.Join(e.Lost, ", ")), red
+		parts, color = append(parts, "keys are missing on "+strings.Join(e.Lost, ", ")), red
 	}
 	if len(e.Unknown) > 0 {
 		parts = append(parts, "not known for "+strings.Join(e.Unknown, ", "))
 	}
-	v.addFact("Secrets", as, strings.Join(parts, "; "))
+	v.addFact("Secrets", color, strings.Join(parts, "; "))
 }
 
 // EtcdState is the state of an etcd member.

@@ -20,7 +20,7 @@ func (st StatusInput) hostReport(h desired.Host) HostReport {
 	seen, found := st.World.Hosts[h.ID], st.Decision.Hosts[h.ID]
 	r := HostReport{
 		ID: h.ID, Name: st.displayName(h.ID), Address: h.PublicAddress, Role: h.Role,
-		Condition: found.Condition, Reasons: problem.Whats(found.Reasons), Problems: found.Reasons,
+		Condition: found.Condition, Reasons: problem.Texts(found.Reasons), Problems: found.Reasons,
 		Kubernetes: seen.Kubelet.Version, Kubelet: seen.Kubelet.Version, Containerd: seen.Containerd.Version,
 		OS:            seen.OS.Name,
 		WantedKubelet: h.Versions.Kubernetes,

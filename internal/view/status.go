@@ -67,8 +67,8 @@ func (v statusView) addComponents() {
 // factColumn is the width of the longest fact name.
 const factColumn = len("certificates")
 
-func (v statusView) addFact(name string, as ink, text string) {
-	v.addParagraph(padRight(name, factColumn)+"  ", text, as)
+func (v statusView) addFact(name string, color ink, text string) {
+	v.addParagraph(padRight(name, factColumn)+"  ", text, color)
 }
 
 // checkInk returns the colour of a check.
@@ -196,12 +196,12 @@ func (v statusView) diagnosedProblems() []problem.Problem {
 
 // isRepeated reports whether an error or instruction already contains the warning.
 func (v statusView) isRepeated(warning problem.Problem) bool {
-	return containsProblem(v.diagnosedProblems(), warning.Host, warning.What())
+	return containsProblem(v.diagnosedProblems(), warning.Host, warning.Text())
 }
 
 // containsProblem reports whether the list contains the problem with this host and text.
 func containsProblem(problems []problem.Problem, host, what string) bool {
-	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Host == host && p.What() == what })
+	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Host == host && p.Text() == what })
 }
 
 func (v statusView) addDiagnostics() {

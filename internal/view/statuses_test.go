@@ -78,7 +78,7 @@ const kubeProxy = "kube-proxy"
 
 const dialTimeout = "dial tcp 203.0.113.13:22: i/o timeout"
 
-// timedOut is the problem of a host that does not answer.
+// timedOut is the problem that a host does not answer.
 func timedOut(id string) problem.Problem {
 	return problem.Problem{
 		Code:       problem.HostUnreachable,

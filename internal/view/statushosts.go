@@ -90,7 +90,7 @@ func conditionInk(c condition.Condition) ink {
 
 // hostVersion returns the Kubernetes version of the host, and the kubelet version if it differs.
 func (v statusView) hostVersion(h HostReport) cell {
-	text, as := orSign(cleanText(h.Kubernetes), missingSign(h)), plain
+	text, color := orSign(cleanText(h.Kubernetes), missingSign(h)), plain
 	wanted := cmp.Or(h.WantedKubelet, v.Version)
 	switch {
 	case h.Kubelet == h.Kubernetes, h.Kubernetes == "" && h.Kubelet == wanted:
@@ -100,9 +100,9 @@ func (v statusView) hostVersion(h HostReport) cell {
 		text = fmt.Sprintf("%s (kubelet %s)", cleanText(h.Kubernetes), cleanText(h.Kubelet))
 	}
 	if h.Kubelet != "" && h.Kubelet != wanted || h.Kubernetes != "" && h.Kubernetes != wanted {
-		as = yellow
+		color = yellow
 	}
-	return cell{text, as}
+	return cell{text, color}
 }
 
 func nodeCell(h HostReport) cell {
@@ -118,7 +118,7 @@ func nodeCell(h HostReport) cell {
 	}
 	if h.Cordoned {
 		c.text += ",cordoned"
-		c.as = yellow
+		c.color = yellow
 	}
 	return c
 }
@@ -192,7 +192,7 @@ func (v statusView) addPool() {
 			}
 			ready := cell{strconv.Itoa(d.Ready), plain}
 			if d.Ready < d.Replicas {
-				ready.as = yellow
+				ready.color = yellow
 			}
 			t.addRow(name, cell{strconv.Itoa(d.Replicas), plain}, ready, cell{strconv.Itoa(d.Updated), plain},
 				cell{orSign(d.Kubelet, none), plain})
@@ -237,11 +237,11 @@ func phaseCell(m MachineReport) cell {
 	c := cell{orSign(m.Phase, none), plain}
 	switch {
 	case m.Error != "":
-		c.as = red
+		c.color = red
 	case m.Phase == "Running":
-		c.as = green
+		c.color = green
 	default:
-		c.as = yellow
+		c.color = yellow
 	}
 	if m.Deleting && m.Phase != "Deleting" {
 		c.text += ", deleted"
@@ -273,7 +273,7 @@ func machineNodeCell(m MachineReport) cell {
 		c = cell{m.Node + " " + notKnown, yellow}
 	}
 	if m.Cordoned {
-		c.text, c.as = c.text+",cordoned", yellow
+		c.text, c.color = c.text+",cordoned", yellow
 	}
 	return c
 }
@@ -289,11 +289,11 @@ func (v statusView) addPoolFacts() {
 	if v.Pool.Problem != "" {
 		return
 	}
-	text, as := "active", plain
+	text, color := "active", plain
 	if v.Pool.Controllers != observed.Yes {
-		text, as = "kubeone controller has not been active within the last seconds", yellow
+		text, color = "kubeone controller has not been active within the last seconds", yellow
 	}
-	v.addFact("controllers", as, text)
+	v.addFact("controllers", color, text)
 	v.addFact("pool", plain, fmt.Sprintf("%s, %d free", phrase.Count(len(v.Pool.Hosts), "host"), v.Pool.freeHosts()))
 	for _, h := range v.Pool.Hosts {
 		if h.State == "Returning" || h.State == "Failed" {

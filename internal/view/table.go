@@ -4,8 +4,8 @@ import "strings"
 
 // cell is one field of a table.
 type cell struct {
-	text string
-	as   ink
+	text  string
+	color ink
 }
 
 // table aligns rows in columns. The last column has no fixed width. If the style has a width, a long text in the last
@@ -16,7 +16,7 @@ type table struct {
 	rows   [][]cell
 }
 
-// addRow adds a row and cleans its texts.
+// addRow adds a row after cleaning the text of each cell.
 func (t *table) addRow(row ...cell) {
 	for i := range row {
 		row[i].text = cleanText(row[i].text)
@@ -103,7 +103,7 @@ func (t *table) renderRow(s Style, row []cell, widths []int) []string {
 		if i == len(row)-1 {
 			return t.renderLast(s, c, line, used, t.indent+widths[0]+gap)
 		}
-		line += s.paintText(c.as, c.text) + strings.Repeat(" ", widths[i]-textWidth(c.text)+gap)
+		line += s.paintText(c.color, c.text) + strings.Repeat(" ", widths[i]-textWidth(c.text)+gap)
 		used += widths[i] + gap
 	}
 	return nil
@@ -121,7 +121,7 @@ func (t *table) renderLast(s Style, c cell, line string, used, second int) []str
 		if i > 0 {
 			line = strings.Repeat(" ", used)
 		}
-		out = append(out, strings.TrimRight(line+s.paintText(c.as, text), " "))
+		out = append(out, strings.TrimRight(line+s.paintText(c.color, text), " "))
 	}
 	return out
 }

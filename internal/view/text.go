@@ -205,11 +205,11 @@ const (
 )
 
 // paintText colours a text if the style allows it.
-func (s Style) paintText(as ink, text string) string {
-	if !s.Color || as == plain || text == "" {
+func (s Style) paintText(color ink, text string) string {
+	if !s.Color || color == plain || text == "" {
 		return text
 	}
-	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
+	return "\x1b[" + string(color) + "m" + text + "\x1b[0m"
 }
 
 // pickText returns the first text if the style has Unicode, otherwise the second, which is ASCII.
@@ -255,13 +255,13 @@ func (p *page) addLine(text string) {
 
 // addParagraph adds a text, wrapped to the width in the style. The first line begins with lead. The other lines are
 // indented by the width of lead.
-func (p *page) addParagraph(lead, text string, as ink) {
+func (p *page) addParagraph(lead, text string, color ink) {
 	indent := textWidth(lead)
 	for i, line := range wrapText(cleanText(text), p.style.remainingWidth(indent)) {
 		if i > 0 {
 			lead = strings.Repeat(" ", indent)
 		}
-		p.addLine(lead + p.style.paintText(as, line))
+		p.addLine(lead + p.style.paintText(color, line))
 	}
 }
 

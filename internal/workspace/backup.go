@@ -38,9 +38,9 @@ type Backup struct {
 	Metadata backup.Metadata // describes the content
 }
 
-// Backup backs up everything needed to restore the cluster to one encrypted file, on this machine or off the hosts; see
-// maintenance.Etcd.Backup. It does not change hosts. It checks the recipients and the target before it connects to a
-// host.
+// Backup writes everything needed to restore the cluster to one encrypted file, on this machine or in the configured
+// backup target; see maintenance.Etcd.Backup. It does not change any host. It validates the recipients and the target
+// before it connects to a host.
 func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error) {
 	recipients, err := w.backupRecipients(o)
 	if err != nil {
@@ -61,8 +61,8 @@ func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error)
 		return Backup{}, err
 	}
 	defer members.Close()
-	if members.Alone() {
-		w.opt.Warn("etcd has no quorum: the backup contains the data of the member on " + members.Via() +
+	if members.WithoutQuorum() {
+		w.opt.Warn("etcd has no quorum: the backup contains the data of the member on " + members.ConnectedHost() +
 			", which may be outdated")
 	}
 	if err := writeBackup(ctx, members, file, recipients, &result); err != nil {
@@ -72,7 +72,7 @@ func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error)
 		result.Places = append(result.Places, file)
 	}
 	if target != nil {
-		err = w.storeBackup(ctx, target, file, o, members.Alone(), &result)
+		err = w.storeBackup(ctx, target, file, o, members.WithoutQuorum(), &result)
 	}
 	return result, err
 }

@@ -109,7 +109,7 @@ func TestAHookEndsWithAProgramThatIsKilled(t *testing.T) {
 	_ = program.Wait()
 }
 
-// hookOfAProgram runs this test's program, which runs a hook: the shell's command of that name.
+// hookOfAProgram runs this test's program, which runs a hook: the shell's command with that name.
 const hookOfAProgram = "KUBEONE_TEST_HOOK"
 
 func TestMain(m *testing.M) {

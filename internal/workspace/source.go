@@ -21,13 +21,13 @@ import (
 
 // Source is a verified copy of the data of a cluster, from which to recover it. The caller must close it.
 type Source struct {
-	about   plan.Copy
+	origin  plan.Copy
 	content apply.Copy
 	close   []func() error
 }
 
 // Request returns the request to recover the cluster from the copy.
-func (s *Source) Request() engine.Recover { return engine.Recover{About: s.about, Content: s.content} }
+func (s *Source) Request() engine.Recover { return engine.Recover{About: s.origin, Content: s.content} }
 
 // Close closes the copy and deletes a downloaded backup.
 func (s *Source) Close() {
@@ -48,7 +48,7 @@ type SourceOptions struct {
 // bare snapshot is not signed, so it needs AllowUnsigned where a backup is expected. The error for a truncated,
 // altered, forged or unrelated file is an *engine.ConfigError.
 func (w *Workspace) OpenSource(ctx context.Context, from string, o SourceOptions) (*Source, error) {
-	s := &Source{about: plan.Copy{From: step.SurvivingMember}}
+	s := &Source{origin: plan.Copy{From: step.SurvivingMember}}
 	if from == string(step.SurvivingMember) {
 		return s, nil
 	}
@@ -135,8 +135,7 @@ func isEncrypted(path string) (bool, error) {
 
 func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, ca string) error {
 	if o.Identity == "" {
-		return fmt.Errorf("%s is encrypted: give the file of a private key of one of its recipients with --identity",
-			path)
+		return fmt.Errorf("%s is encrypted: use --identity to specify the private key file of one of its recipients", path)
 	}
 	identities, err := backup.ReadIdentities(o.Identity)
 	if err != nil {
@@ -151,17 +150,17 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 		return err
 	}
 	signature := ", signed by the cluster CA"
-	switch err := a.Authentic(ca); {
+	switch err := a.VerifySignature(ca); {
 	case err == nil:
 	case o.AllowUnsigned && errors.Is(err, backup.ErrUnknownCA):
-		signature = ", not verified by any signature"
+		signature = ", signature not verified"
 	case errors.Is(err, backup.ErrUnknownCA):
 		return fmt.Errorf("%w; --allow-unsigned accepts a backup whose CA is not known here", err)
 	default:
 		return err
 	}
 	m := a.Metadata
-	s.about = plan.Copy{
+	s.origin = plan.Copy{
 		From: step.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash,
 		KubernetesVersion: m.KubernetesVersion,
 		About: fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339),
@@ -180,7 +179,7 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 	if s.content.PKI, err = a.PKI(); err != nil {
 		return err
 	}
-	s.content.Encryption, s.about.EncryptionPath, err = a.Encryption()
+	s.content.Encryption, s.origin.EncryptionPath, err = a.Encryption()
 	return err
 }
 
@@ -189,12 +188,12 @@ func (s *Source) openSnapshot(path string) error {
 	if err != nil {
 		return err
 	}
-	s.about = plan.Copy{
+	s.origin = plan.Copy{
 		From: step.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describeSnapshot(info),
 		Members: snapshotMembers(info), Revision: info.Revision,
 	}
 	if info.CA != nil {
-		if s.about.CAHash, err = backup.CAHash(info.CA); err != nil {
+		if s.origin.CAHash, err = backup.CAHash(info.CA); err != nil {
 			return fmt.Errorf("snapshot %s: %w", path, err)
 		}
 	}

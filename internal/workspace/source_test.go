@@ -63,8 +63,8 @@ func TestASurvivorNeedsNoCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if s.about.From != step.SurvivingMember || s.content.Snapshot != nil {
-		t.Errorf("got %+v", s.about)
+	if s.origin.From != step.SurvivingMember || s.content.Snapshot != nil {
+		t.Errorf("got %+v", s.origin)
 	}
 }
 
@@ -79,8 +79,8 @@ func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
 	}
 	defer s.Close()
 	want, err := backup.CAHash(certificate)
-	if err != nil || s.about.CAHash != want || s.about.Revision != 8 {
-		t.Errorf("CA %s, want %s; revision %d; %v", s.about.CAHash, want, s.about.Revision, err)
+	if err != nil || s.origin.CAHash != want || s.origin.Revision != 8 {
+		t.Errorf("CA %s, want %s; revision %d; %v", s.origin.CAHash, want, s.origin.Revision, err)
 	}
 }
 
@@ -122,8 +122,8 @@ func TestABareSnapshotDoesNotReplaceABackup(t *testing.T) {
 			t.Errorf("%s, allowed: %v", what, err)
 			continue
 		}
-		if s.about.From != step.BareSnapshot || !strings.HasPrefix(s.about.About, filepath.Base(c.from)+", ") {
-			t.Errorf("%s: the plan would say %q", what, s.about.About)
+		if s.origin.From != step.BareSnapshot || !strings.HasPrefix(s.origin.About, filepath.Base(c.from)+", ") {
+			t.Errorf("%s: the plan would say %q", what, s.origin.About)
 		}
 		s.Close()
 	}

@@ -204,8 +204,8 @@ func (w *Workspace) addControllers() error {
 	}
 	arch, err := controllerimage.Arch(program)
 	if err != nil {
-		return fmt.Errorf("the controller image contains this program: %w; run kubeone on a Linux machine, "+
-			"or run kubeone controller outside the cluster", err)
+		return fmt.Errorf("cannot build the controller image from this kubeone binary: %w; run kubeone on a Linux "+
+			"machine, or run kubeone controller outside the cluster", err)
 	}
 	image, err := controllerimage.New(program, arch)
 	if err != nil {

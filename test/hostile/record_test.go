@@ -128,7 +128,7 @@ func (g garbling) runGarbling(t *testing.T, hardening string, texts map[string]s
 	named := slices.DeleteFunc(p.Decision().Warnings, func(w problem.Problem) bool {
 		return w.Code != problem.RecordUnreadable && w.Code != problem.AddonsUnreadable
 	})
-	if len(named) != 1 || !strings.Contains(named[0].What(), g.key) {
+	if len(named) != 1 || !strings.Contains(named[0].Text(), g.key) {
 		fail("the warnings of the record are %s", asJSON(named))
 	}
 	var left []string

@@ -311,7 +311,7 @@ func unknownProvider(t *testing.T, w *world) {
 		}
 		for _, e := range all.Items {
 			if e.Regarding.Name == m.Name && e.Reason == "OtherProvider" &&
-				strings.Contains(e.Note, `"hetzner" is not supported by this program, which supports fake`) {
+				strings.Contains(e.Note, `kubeone does not support the provider "hetzner"; it supports fake`) {
 				return ""
 			}
 		}

@@ -140,7 +140,7 @@ func (d *page) rows(s section, indent, prefix string) {
 	}
 }
 
-// reference returns a link to the section of that name, or else the path of the field.
+// reference returns a link to the section with the given name, otherwise the path of the field.
 func reference(path string) string {
 	if strings.Contains(path, ".") {
 		return "`" + path + "`"

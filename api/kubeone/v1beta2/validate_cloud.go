@@ -43,7 +43,7 @@ func isOff(deploy *bool) bool {
 	return deploy == nil || !*deploy
 }
 
-// Choose sets the provider of that name, as Providers returns it, and reports whether the name is known.
+// Choose sets the provider with that name, as Providers returns it, and reports whether the name is known.
 func (c *CloudProviderSpec) Choose(name string) bool {
 	switch name {
 	case "none":

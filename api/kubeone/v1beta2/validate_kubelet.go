@@ -29,9 +29,9 @@ func evictionSignals() []string {
 // reservedResources returns the resources that the kubelet can reserve (parseResourceList in cmd/kubelet/app).
 func reservedResources() []string { return []string{"cpu", "memory", "ephemeral-storage", "pid"} }
 
-// kubelet checks the kubelet's settings at path. Unset fields have the values of below: the cluster's settings for a
-// host, and none for the cluster.
-func (f *findings) kubelet(path string, k, below KubeletConfig) {
+// kubelet checks the kubelet settings k at path. Fields that are not set have the inherited values: the settings of the
+// cluster for a host, and none for the cluster.
+func (f *findings) kubelet(path string, k, inherited KubeletConfig) {
 	f.reservations(path+".systemReserved", k.SystemReserved)
 	f.reservations(path+".kubeReserved", k.KubeReserved)
 	f.evictions(path+".evictionHard", k.EvictionHard)
@@ -44,19 +44,19 @@ func (f *findings) kubelet(path string, k, below KubeletConfig) {
 	}
 	f.percent(path+".imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
 	f.percent(path+".imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent)
-	f.thresholds(path, k, below)
+	f.checkImageGCThresholds(path, k, inherited)
 	f.duration(path+".imageMinimumGCAge", k.ImageMinimumGCAge)
 	f.duration(path+".imageMaximumGCAge", k.ImageMaximumGCAge)
-	f.ages(path, k, below)
+	f.checkImageGCAges(path, k, inherited)
 }
 
-// thresholds compares the thresholds of image removal if k sets one of them.
-func (f *findings) thresholds(path string, k, below KubeletConfig) {
+// checkImageGCThresholds compares the thresholds for the removal of images if k sets one of them.
+func (f *findings) checkImageGCThresholds(path string, k, inherited KubeletConfig) {
 	high, low := int32(kubeletHighThreshold), int32(kubeletLowThreshold)
-	if set := cmp.Or(k.ImageGCHighThresholdPercent, below.ImageGCHighThresholdPercent); set != nil {
+	if set := cmp.Or(k.ImageGCHighThresholdPercent, inherited.ImageGCHighThresholdPercent); set != nil {
 		high = *set
 	}
-	if set := cmp.Or(k.ImageGCLowThresholdPercent, below.ImageGCLowThresholdPercent); set != nil {
+	if set := cmp.Or(k.ImageGCLowThresholdPercent, inherited.ImageGCLowThresholdPercent); set != nil {
 		low = *set
 	}
 	at := path + ".imageGCLowThresholdPercent"
@@ -71,16 +71,16 @@ func (f *findings) thresholds(path string, k, below KubeletConfig) {
 		low, high)
 }
 
-// ages compares the ages of image removal if k sets one of them. 0s means the kubelet's default.
-func (f *findings) ages(path string, k, below KubeletConfig) {
-	least, errLeast := time.ParseDuration(cmp.Or(k.ImageMinimumGCAge, below.ImageMinimumGCAge, "0s"))
-	most, errMost := time.ParseDuration(cmp.Or(k.ImageMaximumGCAge, below.ImageMaximumGCAge, "0s"))
-	if least == 0 {
-		least, _ = time.ParseDuration(kubeletMinimumGCAge) // a constant
+// checkImageGCAges compares the ages for the removal of images if k sets one of them. 0s means the kubelet's default.
+func (f *findings) checkImageGCAges(path string, k, inherited KubeletConfig) {
+	minAge, errMin := time.ParseDuration(cmp.Or(k.ImageMinimumGCAge, inherited.ImageMinimumGCAge, "0s"))
+	maxAge, errMax := time.ParseDuration(cmp.Or(k.ImageMaximumGCAge, inherited.ImageMaximumGCAge, "0s"))
+	if minAge == 0 {
+		minAge, _ = time.ParseDuration(kubeletMinimumGCAge) // a constant
 	}
 	at := path + ".imageMaximumGCAge"
 	switch {
-	case errLeast != nil || errMost != nil || most <= 0 || most > least:
+	case errMin != nil || errMax != nil || maxAge <= 0 || maxAge > minAge:
 		return
 	case k.ImageMaximumGCAge == "" && k.ImageMinimumGCAge == "":
 		return
@@ -88,7 +88,7 @@ func (f *findings) ages(path string, k, below KubeletConfig) {
 		at = path + ".imageMinimumGCAge"
 	}
 	f.errorf(at, "the kubelet default for the minimum age is "+kubeletMinimumGCAge,
-		"the maximum age (%s) is not greater than the minimum age (%s)", most, least)
+		"the maximum age (%s) is not greater than the minimum age (%s)", maxAge, minAge)
 }
 
 func (f *findings) percent(path string, p *int32) {

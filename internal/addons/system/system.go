@@ -112,8 +112,8 @@ func dnsComponent(want desired.Cluster, image string) live.Component {
 	}}
 }
 
-// DNSReplicas returns the required number of DNS servers: the number in the manifest, or else the current number, but
-// never zero.
+// DNSReplicas returns the required number of DNS servers: the number in the manifest or, if it is not set, the current
+// number, but never zero.
 func DNSReplicas(want desired.Cluster, have int32) int32 {
 	switch {
 	case want.Network.DNS.Replicas > 0:

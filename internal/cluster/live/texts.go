@@ -24,7 +24,7 @@ func PreviewApply(ctx context.Context, a *ssa.Applier, c Component) []diff.Chang
 		o := &c.Applied[i]
 		before, after, err := a.Preview(ctx, o)
 		if err != nil && !meta.IsNoMatchError(err) {
-			out = append(out, diff.Unknown(ssa.Describe(o), oneLine(err)))
+			out = append(out, diff.Summary(ssa.Describe(o), oneLine(err)))
 			continue
 		}
 		current, planned := map[string]any(nil), withoutMetadata(o)
@@ -58,7 +58,7 @@ func PreviewSettings(ctx context.Context, a *ssa.Applier, c Component) []diff.Ch
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			out = append(out, diff.Unknown(name, oneLine(err)))
+			out = append(out, diff.Summary(name, oneLine(err)))
 		default:
 			current, planned := check.Texts(o.Object)
 			if c, differs := diff.Of(name, current, planned); differs {
@@ -69,20 +69,20 @@ func PreviewSettings(ctx context.Context, a *ssa.Applier, c Component) []diff.Ch
 	return out
 }
 
-// describeReapply describes how an object differs that kubeadm will apply again.
+// describeReapply describes how an object that kubeadm will reapply differs from the expected one.
 func (c Check) describeReapply(ctx context.Context, a *ssa.Applier) []diff.Change {
 	o, name, err := c.getLive(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []diff.Change{diff.Unknown(name, "it is missing; kubeadm will create it")}
+		return []diff.Change{diff.Summary(name, "it is missing; kubeadm will create it")}
 	case err != nil:
-		return []diff.Change{diff.Unknown(name, oneLine(err))}
+		return []diff.Change{diff.Summary(name, oneLine(err))}
 	case c.Differs == nil:
 		return nil
 	}
 	if d := newDifference(name, c.Differs(o.Object)); d != nil {
-		why := "it differs in " + strings.Join(d.Fields, ", ") + "; kubeadm will apply it again"
-		return []diff.Change{diff.Unknown(name, why)}
+		why := "it differs in " + strings.Join(d.Fields, ", ") + "; kubeadm will reapply it"
+		return []diff.Change{diff.Summary(name, why)}
 	}
 	return nil
 }

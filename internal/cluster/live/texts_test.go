@@ -91,7 +91,7 @@ func TestLinesOfObjectsThatOthersApplied(t *testing.T) {
 	if got := shown(PreviewSettings(t.Context(), a, c)); got != "ConfigMap net/settings\n-a: 1\n+a: 5\n" {
 		t.Error(got)
 	}
-	const want = "ConfigMap net/settings\n? it differs in data.a; kubeadm will apply it again\n" +
+	const want = "ConfigMap net/settings\n? it differs in data.a; kubeadm will reapply it\n" +
 		"ConfigMap net/missing\n? it is missing; kubeadm will create it\n"
 	if got := shown(PreviewApply(t.Context(), a, c)); got != want {
 		t.Error(got)

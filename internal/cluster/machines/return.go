@@ -180,7 +180,7 @@ func (r Returner) deleteAndList(ctx context.Context) (leftovers, error) {
 			message != "" {
 			text += ": " + phrase.Shorten(message, maxMessageLength)
 		}
-		p.hosts = append(p.hosts, strings.Join(strings.Fields(host.Printed(text)), " ")+")")
+		p.hosts = append(p.hosts, strings.Join(strings.Fields(host.Printable(text)), " ")+")")
 	}
 	p.orphans = len(machines) == 0
 	lease, err := r.Kubernetes.CoordinationV1().Leases(Namespace).Get(ctx, Lease, metav1.GetOptions{})
@@ -194,7 +194,7 @@ func (r Returner) deleteAndList(ctx context.Context) (leftovers, error) {
 	return p, nil
 }
 
-// remaining returns the hosts that are still claimed, or else the Machines that still exist.
+// remaining returns the hosts that are still claimed. If there are none, it returns the Machines that still exist.
 func (p leftovers) remaining() []string {
 	if len(p.hosts) > 0 {
 		return p.hosts

@@ -14,7 +14,7 @@ func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 	const of = "ConfigMap kube-system/kubeadm-config"
 	is, err := parseYAML(live)
 	if err != nil || len(is) == 0 {
-		return []diff.Change{diff.Unknown(of, "what is there is no configuration of kubeadm's")}
+		return []diff.Change{diff.Summary(of, "the live configuration is not a kubeadm configuration")}
 	}
 	will := maps.Clone(is)
 	// kubeadm's defaults (API kubeadm.k8s.io/v1beta4).

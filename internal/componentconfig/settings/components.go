@@ -34,7 +34,7 @@ func componentFiles(in componentconfig.Input, live Live) []diff.Change {
 		switch {
 		case before == f.Path: // the content is unchanged too
 		case live.Cut[before]:
-			out = append(out, diff.Unknown(of, tooLong))
+			out = append(out, diff.Summary(of, tooLong))
 		case f.Secret && before == "":
 			out = append(out, diff.Change{Of: of, Lines: []string{"@@ -0,0 +1,1 @@", "+" + diff.Secret}})
 		case f.Secret:
@@ -44,7 +44,7 @@ func componentFiles(in componentconfig.Input, live Live) []diff.Change {
 		}
 	}
 	for _, of := range slices.Sorted(maps.Keys(had)) {
-		out = append(out, diff.Unknown(of, "it goes, and may hold secrets"))
+		out = append(out, diff.Summary(of, "it will be removed; it is not shown, because it may contain secrets"))
 	}
 	return out
 }

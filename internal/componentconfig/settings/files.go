@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// Live holds the texts of a host's files.
+// Live holds the contents of a host's files.
 type Live struct {
 	Texts  map[string]string // by path; a missing file has none
 	Kept   map[string]string // originals of files that were changed since
@@ -62,7 +62,7 @@ func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
 		return nil
 	}
 	if live.Failed != "" {
-		return []diff.Change{diff.Unknown(strings.Join(names, ", "), "the host's files were not read: "+live.Failed)}
+		return []diff.Change{diff.Summary(strings.Join(names, ", "), "the host's files were not read: "+live.Failed)}
 	}
 	var out []diff.Change
 	for _, name := range names {
@@ -71,17 +71,17 @@ func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
 		case name == desired.ComponentsDigest:
 			changes = append(compareFlags(in.Want, live), componentFiles(in, live)...)
 		case name == desired.SwapConfiguration:
-			changes = []diff.Change{diff.Unknown(name, "swap that is in use, which is in no file of ours")}
+			changes = []diff.Change{diff.Summary(name, "swap is in use; kubeone manages no file for it")}
 		case name == desired.HardeningDigest:
-			changes = []diff.Change{diff.Unknown(name, "the modes of files, which have no lines")}
+			changes = []diff.Change{diff.Summary(name, "only the modes of files change")}
 		case name == "kubelet":
 			changes = append(compareFiles(in, name, live), compareKubelet(in, live)...)
 		default:
 			changes = compareFiles(in, name, live)
 		}
 		if len(changes) == 0 {
-			changes = append(changes, diff.Unknown(name, "none of the lines that are compared differs: the host was "+
-				"configured by another version of this program, or what differs is in what kubeadm makes"))
+			changes = append(changes, diff.Summary(name, "no compared line differs: the host was configured by another "+
+				"version of kubeone, or the difference is in what kubeadm creates"))
 		}
 		out = append(out, changes...)
 	}
@@ -111,7 +111,7 @@ func compareFiles(in componentconfig.Input, name string, live Live) []diff.Chang
 
 func compareFile(p string, live Live, will string, sandboxNamed bool) []diff.Change {
 	if live.Cut[p] {
-		return []diff.Change{diff.Unknown(p, tooLong)}
+		return []diff.Change{diff.Summary(p, tooLong)}
 	}
 	is := live.Texts[p]
 	switch {
@@ -123,7 +123,7 @@ func compareFile(p string, live Live, will string, sandboxNamed bool) []diff.Cha
 	return changeOf(p, is, will)
 }
 
-const tooLong = "the file is too long to be read"
+const tooLong = "the file is too long to read"
 
 // withSandbox keeps the current line with the sandbox image in containerd's configuration.
 func withSandbox(will, is string) string {
@@ -149,11 +149,11 @@ func Restored(paths []string, live Live) []diff.Change {
 		kept, known := live.Kept[p]
 		switch {
 		case live.Failed != "":
-			out = append(out, diff.Unknown(p, "the host's files were not read: "+live.Failed))
+			out = append(out, diff.Summary(p, "the host's files were not read: "+live.Failed))
 		case live.Cut[p]:
-			out = append(out, diff.Unknown(p, tooLong))
+			out = append(out, diff.Summary(p, tooLong))
 		case !known:
-			out = append(out, diff.Unknown(p, "what the host has kept of it was not read"))
+			out = append(out, diff.Summary(p, "the original that the host has kept was not read"))
 		default:
 			out = append(out, changeOf(p, live.Texts[p], kept)...)
 		}

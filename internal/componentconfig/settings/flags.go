@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// compareFlags compares the flags of static pods: those that the manifest and this program set, and those that neither
+// compareFlags compares the flags of static pods: those that the manifest and kubeone set, and those that neither
 // they nor kubeadm set. A flag of kubeadm's that the manifest has set before returns to kubeadm's value; kubeadm's
 // configuration in the cluster shows that.
 func compareFlags(want desired.Cluster, live Live) []diff.Change {
@@ -21,10 +21,10 @@ func compareFlags(want desired.Cluster, live Live) []diff.Change {
 		is, ok := commandOf(live.Texts[path], pod)
 		switch {
 		case live.Cut[path]:
-			out = append(out, diff.Unknown(of, tooLong))
+			out = append(out, diff.Summary(of, tooLong))
 			continue
 		case !ok:
-			out = append(out, diff.Unknown(of, path+" is no static pod with that program"))
+			out = append(out, diff.Summary(of, path+" is not a static pod that runs it"))
 			continue
 		}
 		maps.DeleteFunc(is, func(flag, _ string) bool {

@@ -14,7 +14,7 @@ import (
 // compareKubelet compares the configuration file of a host's kubelet.
 func compareKubelet(in componentconfig.Input, live Live) []diff.Change {
 	if live.Cut[kubeletConfig] {
-		return []diff.Change{diff.Unknown(kubeletConfig, tooLong)}
+		return []diff.Change{diff.Summary(kubeletConfig, tooLong)}
 	}
 	return compareDecided(kubeletConfig, live.Texts[kubeletConfig], componentconfig.KubeletSettings(in))
 }
@@ -28,7 +28,7 @@ func OfKubeletConfig(live string, want desired.Cluster) []diff.Change {
 func compareDecided(of, live string, settings map[string]any) []diff.Change {
 	is, err := parseYAML(live)
 	if err != nil || len(is) == 0 {
-		return []diff.Change{diff.Unknown(of, "what is there is no configuration of a kubelet")}
+		return []diff.Change{diff.Summary(of, "the live configuration is not a kubelet configuration")}
 	}
 	will := maps.Clone(is)
 	for name, value := range asYAMLObject(settings) {

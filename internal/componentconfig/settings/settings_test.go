@@ -134,7 +134,7 @@ func TestSettingsOfTheKubelet(t *testing.T) {
 	expect(t, map[string][]string{"ConfigMap kube-system/kubelet-config": differ},
 		settings.OfKubeletConfig(config, in.Want))
 	for _, none := range []string{"", "no: [yaml", "[]"} {
-		expect(t, map[string][]string{path: {"? what is there is no configuration of a kubelet"}},
+		expect(t, map[string][]string{path: {"? the live configuration is not a kubelet configuration"}},
 			settings.OfHost(in, []string{"kubelet"}, configured(in, map[string]string{path: none})))
 	}
 }
@@ -166,8 +166,8 @@ func TestFlagsOfTheControlPlane(t *testing.T) {
 		"flags of kube-apiserver": {
 			"---audit-log-path=/x", "---event-ttl=1h", "+--event-ttl=2h0m0s", "---oidc-client-secret=<secret>",
 		},
-		"flags of kube-scheduler": {"? " + manifest("kube-scheduler") + " is no static pod with that program"},
-		"flags of etcd":           {"? the file is too long to be read"},
+		"flags of kube-scheduler": {"? " + manifest("kube-scheduler") + " is not a static pod that runs it"},
+		"flags of etcd":           {"? the file is too long to read"},
 	}, settings.OfHost(in, []string{desired.ComponentsDigest}, live))
 }
 
@@ -196,7 +196,7 @@ func TestFilesThatComponentsRead(t *testing.T) {
 	want := map[string][]string{
 		dir + "/audit-policy.yaml": {"-level: None", "+level: Metadata"},
 		dir + "/webhook.conf":      {"-<secret>", "+<secret, changed>"}, dir + "/first": {"+<secret>"},
-		dir + "/gone.yaml": {"? it goes, and may hold secrets"},
+		dir + "/gone.yaml": {"? it will be removed; it is not shown, because it may contain secrets"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
@@ -225,7 +225,7 @@ func TestCredentials(t *testing.T) {
 	if got := settings.OfHost(host(desired.Worker), names, settings.Live{Failed: "lost"}); got != nil {
 		t.Errorf("%+v", got)
 	}
-	expect(t, map[string][]string{"hardening": {"? the modes of files, which have no lines"}},
+	expect(t, map[string][]string{"hardening": {"? only the modes of files change"}},
 		settings.OfHost(host(desired.Worker), []string{desired.HardeningDigest}, settings.Live{}))
 }
 
@@ -235,12 +235,12 @@ func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	expect(t, map[string][]string{"containerd, kubelet": {"? the host's files were not read: connection lost"}},
 		settings.OfHost(in, []string{"containerd", "kubelet"}, settings.Live{Failed: "connection lost"}))
 	for of, why := range lines(settings.OfHost(in, []string{"kernel"}, configured(in, nil))) {
-		if of != "kernel" || len(why) != 1 || !strings.HasPrefix(why[0], "? none of the lines") {
+		if of != "kernel" || len(why) != 1 || !strings.HasPrefix(why[0], "? no compared line") {
 			t.Errorf("%s: %q", of, why)
 		}
 	}
 	expect(t, map[string][]string{"ConfigMap kube-system/kubeadm-config": {
-		"? what is there is no configuration of kubeadm's",
+		"? the live configuration is not a kubeadm configuration",
 	}}, settings.OfKubeadmConfig("", in.Want))
 }
 
@@ -251,8 +251,8 @@ func TestFilesThatAreRestored(t *testing.T) {
 		Cut: map[string]bool{"/c": true},
 	}
 	expect(t, map[string][]string{
-		"/a": {"-mine", "+ours"}, "/b": {"? what the host has kept of it was not read"},
-		"/c": {"? the file is too long to be read"},
+		"/a": {"-mine", "+ours"}, "/b": {"? the original that the host has kept was not read"},
+		"/c": {"? the file is too long to read"},
 	}, settings.Restored([]string{"/a", "/b", "/c"}, live))
 	expect(t, map[string][]string{"/a": {"? the host's files were not read: lost"}},
 		settings.Restored([]string{"/a"}, settings.Live{Failed: "lost"}))

@@ -39,7 +39,7 @@ type Assessment struct {
 	// Member says whether the host belongs to this cluster: by its own data, its Node object or its etcd member.
 	Member observed.Tri `json:"member"`
 	Resume bool         `json:"resume,omitempty"` // an unfinished installation continues here
-	// Replaced says that an empty host stands where the API or etcd still knows a member of that name or address.
+	// Replaced says that an empty host stands where the API or etcd still knows a member with that name or address.
 	Replaced bool     `json:"replaced,omitempty"`
 	Units    []string `json:"units,omitempty"` // restartable: the systemd units to start again, in order
 	Parts    []string `json:"parts,omitempty"` // regenerable: what to regenerate, in order

@@ -62,10 +62,11 @@ func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool
 	}
 }
 
-// Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it
-// starts and gets a name. Of several with its name, it is the one at the host's address, else a healthy one, else the
-// first; the others belong to earlier owners of the name. A worker's name counts only if the manifest gives it: a
-// worker must not become a member by its own claim.
+// Member returns the etcd member of the host, or nil if there is none. It matches by name, otherwise by the address in
+// the peer URL, because a member that has not started yet has a peer URL but no name. If several members have the
+// host's name, Member prefers the one at the host's address, then a healthy one, then the first; the others were left
+// behind by earlier hosts with that name. The name of a worker counts only if it is set in the manifest, so that a
+// worker cannot pass itself off as a member.
 func Member(members []observed.Member, want *desired.Host, name string) *observed.Member {
 	if want.Role == desired.Worker && want.Hostname == "" {
 		name = ""
@@ -74,7 +75,7 @@ func Member(members []observed.Member, want *desired.Host, name string) *observe
 	best := 0
 	for i := range members {
 		m, rank := &members[i], 0
-		here := slices.ContainsFunc(m.PeerURLs, func(u string) bool { return peerOf(u, want) })
+		here := slices.ContainsFunc(m.PeerURLs, func(u string) bool { return isPeerOf(u, want) })
 		switch named := name != "" && m.Name == name; {
 		case named && here:
 			rank = 4
@@ -92,7 +93,7 @@ func Member(members []observed.Member, want *desired.Host, name string) *observe
 	return found
 }
 
-// MemberIndex returns the index of a host's etcd member in the list, -1 if there is none. Node is the name of the
+// MemberIndex returns the index of the host's etcd member in the list, or -1 if there is none. node is the name of the
 // host's Node.
 func MemberIndex(members []observed.Member, want desired.Host, node string) int {
 	m := Member(members, &want, node)
@@ -109,7 +110,8 @@ func Part(w observed.World, want desired.Host, node string) quorum.Part {
 	return part
 }
 
-func peerOf(peer string, want *desired.Host) bool {
+// isPeerOf reports whether the peer URL contains an address of the host.
+func isPeerOf(peer string, want *desired.Host) bool {
 	u, err := url.Parse(peer)
 	if err != nil {
 		return false
@@ -117,7 +119,7 @@ func peerOf(peer string, want *desired.Host) bool {
 	return slices.ContainsFunc(hostAddresses(want), func(a string) bool { return a != "" && sameIP(a, u.Hostname()) })
 }
 
-// sameIP compares two addresses; an IPv6 address has many spellings.
+// sameIP reports whether a and b are the same address. An IPv6 address has several spellings.
 func sameIP(a, b string) bool {
 	return a == b || canonicalAddress(a) == canonicalAddress(b)
 }

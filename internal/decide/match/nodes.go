@@ -11,7 +11,7 @@ import (
 // Nodes indexes the Nodes of a cluster by name and by address.
 type Nodes struct {
 	all    []observed.Node
-	byName map[string]int   // the first one of that name
+	byName map[string]int   // the first one with that name
 	at     map[string][]int // by address, in canonical form
 }
 
@@ -29,7 +29,7 @@ func IndexNodes(list []observed.Node) Nodes {
 	return n
 }
 
-// Named returns the Node of that name; nil if there is none.
+// Named returns the Node with that name; nil if there is none.
 func (n Nodes) Named(name string) *observed.Node {
 	if i, ok := n.byName[name]; ok {
 		return &n.all[i]

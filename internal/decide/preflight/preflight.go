@@ -26,25 +26,25 @@ const (
 	maxClockSkew          = 30 * time.Second
 )
 
-// Check checks a host that is to be installed: problems stop everything, warnings do not. An unknown fact is a problem.
-// It checks free ports and disk space on a fresh host only, because a begun installation may itself use them. Kubelet
-// is the version to install.
-func Check(host *desired.Host, is *observed.Host, kubelet string, fresh bool) (problems, warnings []problem.Problem) {
+// Check checks a host that is to be installed. Problems prevent the installation; warnings do not. An unknown fact is a
+// problem. Free ports and disk space are checked only if fresh is true, because an unfinished installation may itself
+// use them. kubelet is the version to install.
+func Check(host *desired.Host, seen *observed.Host, kubelet string, fresh bool) (problems, warnings []problem.Problem) {
 	for _, p := range [...]*problem.Problem{
-		checkOS(is), checkTools(is), checkKernel(is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
-		checkOthers(is), Cgroups(host, is, kubelet),
+		checkOS(seen), checkTools(seen), checkKernel(seen), checkMemory(host.Role, seen), Clock(host, seen),
+		checkName(host, seen), checkOthers(seen), Cgroups(host, seen, kubelet),
 	} {
 		if p != nil {
 			problems = append(problems, *p)
 		}
 	}
 	if fresh {
-		if p := checkDisk(is); p != nil {
+		if p := checkDisk(seen); p != nil {
 			problems = append(problems, *p)
 		}
-		problems = append(problems, checkPorts(host.Role, is)...)
+		problems = append(problems, checkPorts(host.Role, seen)...)
 	}
-	if p := checkCPUs(host.Role, is); p != nil {
+	if p := checkCPUs(host.Role, seen); p != nil {
 		warnings = append(warnings, *p)
 	}
 	for _, list := range [...][]problem.Problem{problems, warnings} {
@@ -55,124 +55,126 @@ func Check(host *desired.Host, is *observed.Host, kubelet string, fresh bool) (p
 	return problems, warnings
 }
 
-func foundProblem(code problem.Code, parameters problem.Parameters) *problem.Problem {
+func newProblem(code problem.Code, parameters problem.Parameters) *problem.Problem {
 	return &problem.Problem{Code: code, Parameters: parameters}
 }
 
-func checkOS(is *observed.Host) *problem.Problem {
-	if distro.Supported(is.OS.ID) {
+func checkOS(seen *observed.Host) *problem.Problem {
+	if distro.Supported(seen.OS.ID) {
 		return nil
 	}
-	return foundProblem(problem.OSUnsupported, problem.Parameters{"os": is.OS.ID, "supported": distro.IDs()})
+	return newProblem(problem.OSUnsupported, problem.Parameters{"os": seen.OS.ID, "supported": distro.IDs()})
 }
 
-// checkTools returns the problem of a host that lacks commands and has no package manager to install them with.
-func checkTools(is *observed.Host) *problem.Problem {
-	if len(is.Tools) == 0 {
+// checkTools returns a problem if the host lacks commands and has no package manager to install them with.
+func checkTools(seen *observed.Host) *problem.Problem {
+	if len(seen.Tools) == 0 {
 		return nil
 	}
-	if system, ok := distro.Find(is.OS.ID); !ok || len(system.Packages.Managers) > 0 {
+	if system, ok := distro.Find(seen.OS.ID); !ok || len(system.Packages.Managers) > 0 {
 		return nil
 	}
-	return foundProblem(problem.ToolsMissing, problem.Parameters{"tools": is.Tools, "os": is.OS.ID})
+	return newProblem(problem.ToolsMissing, problem.Parameters{"tools": seen.Tools, "os": seen.OS.ID})
 }
 
-// Packages returns the distribution's packages that a host lacks and that are installed with it.
-func Packages(is *observed.Host) []string {
-	system, _ := distro.Find(is.OS.ID)
-	return system.PackagesOf(is.Tools)
+// Packages returns the packages of the distribution that the host lacks. They are installed together with it.
+func Packages(seen *observed.Host) []string {
+	system, _ := distro.Find(seen.OS.ID)
+	return system.PackagesOf(seen.Tools)
 }
 
-// checkOthers returns the problem of a host with another Kubernetes distribution.
-func checkOthers(is *observed.Host) *problem.Problem {
-	if len(is.OtherKubernetes) == 0 {
+// checkOthers returns a problem if the host has another Kubernetes distribution.
+func checkOthers(seen *observed.Host) *problem.Problem {
+	if len(seen.OtherKubernetes) == 0 {
 		return nil
 	}
-	return foundProblem(problem.OtherKubernetes, problem.Parameters{"units": is.OtherKubernetes})
+	return newProblem(problem.OtherKubernetes, problem.Parameters{"units": seen.OtherKubernetes})
 }
 
-// Cgroups returns the problem of a host with cgroup v1 if a kubelet of that version would not start there.
-func Cgroups(host *desired.Host, is *observed.Host, kubelet string) *problem.Problem {
-	if is.Cgroups != 1 || is.CgroupV1Allowed || !RefusesCgroupV1(kubelet) {
+// Cgroups returns a problem if the host uses cgroup v1 and a kubelet of the given version would refuse to start there.
+// Otherwise it returns nil.
+func Cgroups(host *desired.Host, seen *observed.Host, kubelet string) *problem.Problem {
+	if seen.Cgroups != 1 || seen.CgroupV1Allowed || !RefusesCgroupV1(kubelet) {
 		return nil
 	}
-	p := foundProblem(problem.CgroupV1Refused, problem.Parameters{"kubelet": kubelet})
+	p := newProblem(problem.CgroupV1Refused, problem.Parameters{"kubelet": kubelet})
 	p.Host = host.ID
 	return p
 }
 
-// RefusesCgroupV1 reports whether a kubelet of that version starts with cgroup v1 only if configured to allow it.
+// RefusesCgroupV1 reports whether a kubelet of the given version starts with cgroup v1 only if its configuration allows
+// it.
 func RefusesCgroupV1(kubelet string) bool {
 	v, err := version.ParseGeneric(kubelet)
 	return err == nil && v.AtLeast(version.MustParseGeneric("1.35"))
 }
 
-// ForeignCNI lists the host's CNI configuration files that are not the cluster's network plugin's, sorted; none if the
-// plugin is external.
-func ForeignCNI(cni desired.CNI, is *observed.Host) []string {
+// ForeignCNI returns the CNI configuration files on the host that do not belong to the cluster's network plugin,
+// sorted. It returns nil if the plugin is external.
+func ForeignCNI(cni desired.CNI, seen *observed.Host) []string {
 	if cni.Name == desired.ExternalCNI {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(is.CNIFiles), func(name string) bool {
+	return slices.DeleteFunc(slices.Clone(seen.CNIFiles), func(name string) bool {
 		return slices.Contains(cni.Files, name)
 	})
 }
 
-func checkKernel(is *observed.Host) *problem.Problem {
+func checkKernel(seen *observed.Host) *problem.Problem {
 	// Distributions put anything after the numbers: "5.14.0-427.el9.x86_64".
-	numbers, _, _ := strings.Cut(is.Kernel, "-")
+	numbers, _, _ := strings.Cut(seen.Kernel, "-")
 	numbers, _, _ = strings.Cut(numbers, "+")
 	have, err := version.ParseGeneric(numbers)
 	if err == nil && have.AtLeast(version.MustParseGeneric(minKernel)) {
 		return nil
 	}
-	return foundProblem(problem.KernelTooOld, problem.Parameters{"kernel": is.Kernel, "minimum": minKernel})
+	return newProblem(problem.KernelTooOld, problem.Parameters{"kernel": seen.Kernel, "minimum": minKernel})
 }
 
-func checkMemory(role desired.Role, is *observed.Host) *problem.Problem {
+func checkMemory(role desired.Role, seen *observed.Host) *problem.Problem {
 	need := minWorkerMemory
 	if role == desired.ControlPlane {
 		need = minControlPlaneMemory
 	}
-	return checkAmount(problem.MemoryTooSmall, is.MemoryMiB, need)
+	return checkAmount(problem.MemoryTooSmall, seen.MemoryMiB, need)
 }
 
-func checkDisk(is *observed.Host) *problem.Problem {
-	return checkAmount(problem.DiskTooSmall, is.DiskMiB, minDisk)
+func checkDisk(seen *observed.Host) *problem.Problem {
+	return checkAmount(problem.DiskTooSmall, seen.DiskMiB, minDisk)
 }
 
-// checkAmount compares numbers; 0 means that the probe could not find out.
+// checkAmount returns a problem if have is less than need. An amount of 0 means that the probe could not find it out.
 func checkAmount(code problem.Code, have, need int) *problem.Problem {
 	if have >= need {
 		return nil
 	}
-	return foundProblem(code, problem.Parameters{"have": have, "need": need})
+	return newProblem(code, problem.Parameters{"have": have, "need": need})
 }
 
-// Clock returns the problem of a host whose clock differs too much from this machine's.
-func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
-	if is.ClockSkew.Abs() <= maxClockSkew {
+// Clock returns a problem if the clock of the host differs too much from that of this machine.
+func Clock(host *desired.Host, seen *observed.Host) *problem.Problem {
+	if seen.ClockSkew.Abs() <= maxClockSkew {
 		return nil
 	}
 	code := problem.ClockAhead
-	if is.ClockSkew < 0 {
+	if seen.ClockSkew < 0 {
 		code = problem.ClockBehind
 	}
-	p := foundProblem(code, problem.Parameters{
-		"skew":  is.ClockSkew.Abs().Round(time.Second).String(),
+	p := newProblem(code, problem.Parameters{
+		"skew":  seen.ClockSkew.Abs().Round(time.Second).String(),
 		"limit": maxClockSkew.String(),
 	})
 	p.Host = host.ID
 	return p
 }
 
-func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
-	name := match.NodeName(host, is, nil)
+func checkName(host *desired.Host, seen *observed.Host) *problem.Problem {
+	name := match.NodeName(host, seen, nil)
 	// It is also the Node's label kubernetes.io/hostname; with a longer one, the API refuses to register the kubelet.
 	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return nil
 	}
-	return foundProblem(problem.HostNameInvalid, problem.Parameters{"name": name})
+	return newProblem(problem.HostNameInvalid, problem.Parameters{"name": name})
 }
 
 // requiredPorts returns the ports that a host of the role needs.
@@ -183,9 +185,9 @@ func requiredPorts(role desired.Role) []int {
 	return []int{10250}
 }
 
-func checkPorts(role desired.Role, is *observed.Host) []problem.Problem {
+func checkPorts(role desired.Role, seen *observed.Host) []problem.Problem {
 	var out []problem.Problem
-	for _, p := range is.Ports {
+	for _, p := range seen.Ports {
 		if !slices.Contains(requiredPorts(role), p.Number) {
 			continue
 		}
@@ -201,9 +203,9 @@ func checkPorts(role desired.Role, is *observed.Host) []problem.Problem {
 	return out
 }
 
-func checkCPUs(role desired.Role, is *observed.Host) *problem.Problem {
+func checkCPUs(role desired.Role, seen *observed.Host) *problem.Problem {
 	if role != desired.ControlPlane {
 		return nil
 	}
-	return checkAmount(problem.CPUsTooFew, is.CPUs, minControlPlaneCPUs)
+	return checkAmount(problem.CPUsTooFew, seen.CPUs, minControlPlaneCPUs)
 }

@@ -110,7 +110,7 @@ func Decide(hosts []Host, asked []string, fresh bool) Decision {
 func hostsNotDone(hosts []Host, names []string, p Phase) []string {
 	var without, with []string
 	for _, h := range hosts {
-		noted := func(name string) bool { return h.Authorities[name].Begun != "" }
+		noted := func(name string) bool { return h.Authorities[name].BegunPhase != "" }
 		switch {
 		case !slices.ContainsFunc(names, func(name string) bool { return !hasDone(hosts, h, name, p) }):
 		case p == Forget && slices.ContainsFunc(names, noted):
@@ -126,7 +126,7 @@ func hostsNotDone(hosts []Host, names []string, p Phase) []string {
 // if some host notes it.
 func authorityPhase(hosts []Host, name string) Phase {
 	for _, p := range []Phase{Learn, Use, Forget} {
-		if p == Forget && !slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Begun != "" }) {
+		if p == Forget && !slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].BegunPhase != "" }) {
 			break
 		}
 		if slices.ContainsFunc(hosts, func(h Host) bool { return !hasDone(hosts, h, name, p) }) {
@@ -141,12 +141,12 @@ func hasDone(hosts []Host, h Host, name string, p Phase) bool {
 	a, goal := h.Authorities[name], Goal(hosts, name)
 	switch p {
 	case Learn:
-		return a.Begun != string(Learn) && (a.Signer() == goal || a.Next == goal) &&
+		return a.BegunPhase != string(Learn) && (a.Signer() == goal || a.Next == goal) &&
 			contains(a.Trusted, signingKeys(hosts, name))
 	case Use:
-		return a.Begun != string(Use) && a.Signer() == goal && a.Next == ""
+		return a.BegunPhase != string(Use) && a.Signer() == goal && a.Next == ""
 	case Forget:
-		return a.Begun == "" && slices.Equal(a.Trusted, []string{goal})
+		return a.BegunPhase == "" && slices.Equal(a.Trusted, []string{goal})
 	case Settled:
 	}
 	return true
@@ -177,7 +177,7 @@ func Signs(hosts []Host, name string) bool {
 	goal := Goal(hosts, name)
 	return slices.ContainsFunc(hosts, func(h Host) bool {
 		a := h.Authorities[name]
-		return a.Signer() == goal || a.Begun == string(Use)
+		return a.Signer() == goal || a.BegunPhase == string(Use)
 	})
 }
 
@@ -202,7 +202,7 @@ func After(a observed.Authority, p Phase, goal string, others []string) observed
 		}
 		return out
 	case Use:
-		return observed.Authority{Trusted: set.Union([]string{goal}, a.Trusted), Begun: observed.Used}
+		return observed.Authority{Trusted: set.Union([]string{goal}, a.Trusted), BegunPhase: observed.Used}
 	case Forget:
 		return observed.Authority{Trusted: []string{goal}}
 	case Settled:

@@ -26,7 +26,7 @@ func withNext(a observed.Authority, key string) observed.Authority {
 }
 
 func withBegun(a observed.Authority, p Phase) observed.Authority {
-	a.Begun = string(p)
+	a.BegunPhase = string(p)
 	return a
 }
 
@@ -148,7 +148,7 @@ func (w *world) checkTrusted(at string) {
 func (w *world) carryOut(m *machine, d Decision, goal string) bool {
 	then := After(m.disk, d.Phase, goal, Signers(w.hosts(), etcd))
 	for n, part := range []func(){
-		func() { m.disk.Begun = string(d.Phase) },
+		func() { m.disk.BegunPhase = string(d.Phase) },
 		func() {
 			if d.Phase == Learn {
 				m.disk.Next = then.Next
@@ -167,7 +167,7 @@ func (w *world) carryOut(m *machine, d Decision, goal string) bool {
 		},
 		m.restartComponents,
 		func() { m.disk.Next = then.Next },
-		func() { m.disk.Begun = then.Begun },
+		func() { m.disk.BegunPhase = then.BegunPhase },
 	} {
 		if w.random.IntN(12) == 0 {
 			if w.random.IntN(2) == 0 {
@@ -189,9 +189,9 @@ func (w *world) hasPrivateKey(key string) bool {
 // rejoinHost makes a host join again, with the state of another one that was not interrupted in a phase.
 func (w *world) rejoinHost(m *machine) {
 	for _, from := range w.machines {
-		if from != m && slices.Contains([]string{"", observed.Used}, from.disk.Begun) &&
+		if from != m && slices.Contains([]string{"", observed.Used}, from.disk.BegunPhase) &&
 			from.signs == from.disk.Signer() {
-			m.disk = observed.Authority{Trusted: slices.Clone(from.disk.Trusted), Begun: from.disk.Begun}
+			m.disk = observed.Authority{Trusted: slices.Clone(from.disk.Trusted), BegunPhase: from.disk.BegunPhase}
 			m.signs, m.shows = from.signs, from.signs
 			m.restartComponents()
 			w.checkTrusted("replaced")

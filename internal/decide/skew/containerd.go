@@ -21,7 +21,8 @@ func oldestContainerd(kubelet *version.Version) string {
 // newestContainerd is the first major version of containerd without known compatibility.
 const newestContainerd = 3
 
-// SupportedContainerd describes the versions of containerd that work with a kubelet of that version; "" if not known.
+// SupportedContainerd describes the versions of containerd that work with a kubelet of the given version. It returns ""
+// if they are not known.
 func SupportedContainerd(kubelet string) string {
 	k, err := version.ParseSemantic(kubelet)
 	if err != nil || oldestContainerd(k) == "" {
@@ -30,8 +31,8 @@ func SupportedContainerd(kubelet string) string {
 	return fmt.Sprintf("%s and newer, before %d, with kubelet %s", oldestContainerd(k), newestContainerd, kubelet)
 }
 
-// Containerd returns nil if a kubelet of that version works with a containerd of that version, both without a leading
-// v.
+// Containerd returns nil if a kubelet of the given version works with a containerd of the given version. Versions have
+// no leading v.
 func Containerd(kubelet, containerd string) error {
 	c, err := version.ParseSemantic(containerd)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // maxKubeletSkew is how many minors a kubelet may be older than an API server (Kubernetes' version skew policy).
 const maxKubeletSkew = 3
 
-// Check returns nil if a kubelet of that version may connect to an API server of that version: it is not newer, and at
-// most three minors older. Patch releases do not count within a minor.
+// Check returns nil if a kubelet of the given version may connect to an API server of the given version: it is not
+// newer, and at most three minor versions older. Patch releases do not count within a minor version.
 func Check(apiserver, kubelet string) error {
 	a, err := version.ParseSemantic(apiserver)
 	if err != nil {

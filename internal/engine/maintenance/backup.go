@@ -43,7 +43,7 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	}
 	content.Snapshot = taken
 	// Keys that changed during the snapshot may not decrypt it.
-	after, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(e.client.Via())))
+	after, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(e.client.HostID())))
 	if err != nil {
 		return backup.Metadata{}, err
 	}
@@ -62,7 +62,7 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 
 // backupContent returns the content of a backup without the snapshot.
 func (e *Etcd) backupContent(ctx context.Context) (backup.Content, error) {
-	via, want, world := e.client.Via(), e.engine.Want(), e.seen.World
+	via, want, world := e.client.HostID(), e.engine.Want(), e.seen.World
 	keys, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(via)))
 	if err != nil {
 		return backup.Content{}, err

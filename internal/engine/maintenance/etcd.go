@@ -54,18 +54,19 @@ func (e *Etcd) Survey(ctx context.Context) (etcd.Survey, error) {
 	return s, etcdError(err)
 }
 
-// Via returns the name of the host with the connected member.
-func (e *Etcd) Via() string {
+// ConnectedHost returns the Node name of the host whose etcd member the client is connected to. If the host is not in
+// the manifest, it returns the client's own name for it.
+func (e *Etcd) ConnectedHost() string {
 	want := e.engine.Want()
-	h, ok := want.Host(e.client.Via())
+	h, ok := want.Host(e.client.HostID())
 	if !ok {
-		return e.client.Via()
+		return e.client.HostID()
 	}
 	return plan.NodeName(h, e.seen.World.Hosts[h.ID])
 }
 
-// Alone reports whether the connected member sees no leader. Its data may then be older than the cluster's.
-func (e *Etcd) Alone() bool { return e.client.Greeting().Leader == 0 }
+// WithoutQuorum reports whether the connected member sees no leader. Its data may then be outdated.
+func (e *Etcd) WithoutQuorum() bool { return e.client.Greeting().Leader == 0 }
 
 // Snapshot calls save with the member to take a verified snapshot from. If the snapshot belongs to a cluster other than
 // that of the API, it returns an error, and the caller must delete what save wrote. A snapshot contains all Secrets of
@@ -76,7 +77,7 @@ func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) 
 		return info, etcdError(err)
 	}
 	if err := info.OfCluster(e.seen.World.API.ClusterID); err != nil {
-		return info, etcdError(fmt.Errorf("snapshot of etcd on %s: %w", e.Via(), err))
+		return info, etcdError(fmt.Errorf("snapshot of etcd on %s: %w", e.ConnectedHost(), err))
 	}
 	return info, nil
 }
@@ -99,7 +100,7 @@ func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, e
 	return info, err
 }
 
-// Defragment defragments the given member or, if it is "", all members one after the other, under the cluster lock. It
+// Defragment defragments the given member or, if it is "", all members one at a time, under the cluster lock. It
 // returns an error if any member is not healthy. A member can be given by name, by ID in hex, or by any name of its
 // host. If the member is unknown, the error is an *engine.ConfigError.
 func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell func(etcd.Defragmented)) error {
@@ -118,7 +119,7 @@ func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []et
 	return done, err
 }
 
-// memberName returns the name of the member on the given host. If there is no host of that name, it returns the name
+// memberName returns the name of the member on the given host. If there is no host with that name, it returns the name
 // unchanged.
 func (e *Etcd) memberName(name string) string {
 	want := e.engine.Want()

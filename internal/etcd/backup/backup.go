@@ -3,7 +3,7 @@
 // A backup is a tar file, encrypted with age (https://age-encryption.org/v1) to the recipients in the manifest. The
 // first part is metadata.json, with the digest of every other part. The second is the signature of metadata.json by the
 // cluster CA. The other parts are a snapshot of etcd, the CAs and service-account keys, the configuration of encryption
-// at rest if there is one, and the manifest. `age -d -i KEYFILE FILE | tar t` lists them without this program.
+// at rest if there is one, and the manifest. `age -d -i KEYFILE FILE | tar t` lists them without kubeone.
 //
 // The content of a backup is secret. It is assembled in memory and written only in encrypted form. The snapshot is
 // taken and verified in a file in memory, which requires enough memory to hold the etcd database.
@@ -77,13 +77,13 @@ type Part struct {
 var (
 	ErrNoRecipient = errors.New("no recipient: a backup contains the private keys of the cluster and must be " +
 		"encrypted; set age public keys in the manifest (backup.recipients) or with --recipient")
-	ErrWrongIdentity = errors.New("none of the given identities can decrypt it: it is encrypted to other keys")
+	ErrWrongIdentity = errors.New("none of the given identities can decrypt it: it is encrypted for other recipients")
 	ErrNotBackup     = errors.New("it is not a backup of a cluster")
 	ErrTruncated     = errors.New("it is truncated")
 	ErrAltered       = errors.New("it was altered")
-	ErrNewer         = errors.New("it was written by a newer version of this program")
+	ErrNewer         = errors.New("it was written by a newer version of kubeone")
 	ErrIncomplete    = errors.New("a part of the backup is missing")
-	ErrOtherTime     = errors.New("it was not taken at the time in its name: another backup may have been put " +
+	ErrTimeMismatch  = errors.New("it was not taken at the time in its name: another backup may have been put " +
 		"in its place")
 )
 
@@ -128,7 +128,7 @@ func (m Metadata) checkTime(name string) error {
 		named, err := time.Parse(timeFormat, text)
 		if after := m.Created.Sub(named); err != nil || after < -clockSkew || after > takenWithin {
 			return fmt.Errorf("%w: it was taken %s. To use it anyway, copy it to a name "+
-				"without a time", ErrOtherTime, m.Created.Format(time.RFC3339))
+				"without a time", ErrTimeMismatch, m.Created.Format(time.RFC3339))
 		}
 	}
 	return nil

@@ -357,7 +357,7 @@ func TestABackupIsNotTakenForOneOfAnotherTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Verify(t.Context()); ok && err != nil || !ok && !errors.Is(err, backup.ErrOtherTime) {
+		if err := a.Verify(t.Context()); ok && err != nil || !ok && !errors.Is(err, backup.ErrTimeMismatch) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		if err := a.Close(); err != nil {

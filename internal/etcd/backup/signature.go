@@ -21,11 +21,11 @@ const SignatureName = "metadata.sig"
 
 // Errors about the origin of a backup, for errors.Is.
 var (
-	ErrUnsigned  = errors.New("it is not signed, so its origin is unknown")
-	ErrForged    = errors.New("its signature was not made by the CA in it")
-	ErrOtherCA   = errors.New("it belongs to another cluster: its CA is not the known one")
-	ErrUnknownCA = errors.New("it is signed, but the cluster CA is not known on this machine: pass its certificate with " +
-		"--ca-file")
+	ErrUnsigned   = errors.New("it is not signed, so its origin is unknown")
+	ErrForged     = errors.New("its signature was not made by the CA in it")
+	ErrCAMismatch = errors.New("it belongs to another cluster: its CA does not match the known CA")
+	ErrUnknownCA  = errors.New("it is signed, but the cluster CA is not known on this machine: pass its certificate " +
+		"with --ca-file")
 )
 
 // signedBytes returns the bytes to sign: a prefix, so that the signature is valid only for backups, and the metadata.
@@ -69,10 +69,10 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// Authentic returns nil if the backup is signed by a CA with one of the known hashes (from CAHash), or by a successor
-// of such a CA. Hashes that are "" are ignored. Otherwise the error wraps ErrUnsigned, ErrForged, ErrOtherCA or
+// VerifySignature returns nil if the backup is signed by a CA with one of the known hashes (from CAHash), or by a
+// successor of such a CA. Empty hashes are ignored. Otherwise the error wraps ErrUnsigned, ErrForged, ErrCAMismatch or
 // ErrUnknownCA.
-func (a *Archive) Authentic(known ...string) error {
+func (a *Archive) VerifySignature(known ...string) error {
 	known = slices.DeleteFunc(slices.Clone(known), func(hash string) bool { return hash == "" })
 	if err := a.checkSignature(known); err != nil {
 		return fmt.Errorf("backup %s: %w", a.path, err)
@@ -122,7 +122,7 @@ func (a *Archive) checkSignature(known []string) error {
 	case len(known) == 0:
 		return ErrUnknownCA
 	case !a.followsKnownCA(known, hash):
-		return fmt.Errorf("%w (%s, and it has %s)", ErrOtherCA, known[0], hash)
+		return fmt.Errorf("%w (expected %s, found %s)", ErrCAMismatch, known[0], hash)
 	}
 	return nil
 }

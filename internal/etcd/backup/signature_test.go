@@ -100,7 +100,7 @@ func TestOnlyClusterCASignsBackup(t *testing.T) {
 		"ours":                {path, []string{ours}, nil},
 		"ours, by one of two": {path, []string{"", theirs, ours}, nil},
 		"the CA is unknown":   {path, []string{""}, backup.ErrUnknownCA},
-		"of another cluster":  {written(t, other, id.Recipient()), []string{ours}, backup.ErrOtherCA},
+		"of another cluster":  {written(t, other, id.Recipient()), []string{ours}, backup.ErrCAMismatch},
 		"without a signature": {changed(swap(backup.SignatureName, nil)), []string{ours}, backup.ErrUnsigned},
 		"with one of something": {changed(swap(backup.SignatureName, []byte("x"))), []string{ours},
 			backup.ErrForged},
@@ -125,7 +125,7 @@ func TestOnlyClusterCASignsBackup(t *testing.T) {
 	} {
 		a, err := backup.Open(test.path, id)
 		if err == nil {
-			err = a.Authentic(test.known...)
+			err = a.VerifySignature(test.known...)
 			_ = a.Close()
 		}
 		if !errors.Is(err, test.want) {
@@ -156,7 +156,7 @@ func TestEveryKindOfCAKeySigns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Authentic(hash); err != nil {
+		if err := a.VerifySignature(hash); err != nil {
 			t.Errorf("%T: %v", key, err)
 		}
 		_ = a.Close()
@@ -188,16 +188,16 @@ func TestABackupOfAClusterWhoseCAWasRotated(t *testing.T) {
 	}{
 		"by the former one":       {signer.AddSuccession(nil, former.Public, word), former.ID(), nil},
 		"by the present one":      {signer.AddSuccession(nil, former.Public, word), now.ID(), nil},
-		"without a word for it":   {nil, former.ID(), backup.ErrOtherCA},
-		"with a forged signature": {[]byte("x"), former.ID(), backup.ErrOtherCA},
-		"by another one":          {signer.AddSuccession(nil, former.Public, word), "sha256:other", backup.ErrOtherCA},
+		"without a word for it":   {nil, former.ID(), backup.ErrCAMismatch},
+		"with a forged signature": {[]byte("x"), former.ID(), backup.ErrCAMismatch},
+		"by another one":          {signer.AddSuccession(nil, former.Public, word), "sha256:other", backup.ErrCAMismatch},
 	} {
 		c.Keys.PKI[backup.SuccessionName] = test.succession
 		a, err := backup.Open(written(t, c, id.Recipient()), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Authentic(test.known); !errors.Is(err, test.want) {
+		if err := a.VerifySignature(test.known); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		files, err := a.PKI()

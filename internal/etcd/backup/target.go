@@ -151,7 +151,7 @@ const MaxFetched = 8<<30 + 64<<20
 var errTooLarge = errors.New("it is too large")
 
 // Fetch writes a backup from a target to a new file of the same name in a directory and returns the path of the file.
-// If the backup has more than most bytes, it returns an error and leaves what it has written.
+// If the backup is larger than most bytes, it returns an error and leaves what it has written.
 func Fetch(ctx context.Context, t Target, name, folder string, most int64) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -166,8 +166,8 @@ func Fetch(ctx context.Context, t Target, name, folder string, most int64) (stri
 	if to.full {
 		err = &StoreError{
 			Target: t.String(), What: "read " + name,
-			Err: fmt.Errorf("%w: it has more than %d bytes. If it is a backup, copy it here with another program, and "+
-				"name the file", errTooLarge, most),
+			Err: fmt.Errorf("%w (larger than %d bytes); if it is a backup, download it with another tool and pass "+
+				"the path of the local file", errTooLarge, most),
 		}
 	}
 	return path, errors.Join(err, f.Close())

@@ -353,7 +353,7 @@ func TestAFetchIsBounded(t *testing.T) {
 			}
 			path, err = backup.Fetch(t.Context(), target, "b.tar.age", t.TempDir(), 99_999)
 			var store *backup.StoreError
-			if !errors.As(err, &store) || !strings.Contains(err.Error(), "more than 99999 bytes") {
+			if !errors.As(err, &store) || !strings.Contains(err.Error(), "larger than 99999 bytes") {
 				t.Errorf("error %v", err)
 			}
 			if got, err := os.ReadFile(path); err != nil || len(got) > 99_999 {

@@ -28,7 +28,7 @@ type Options struct {
 	// SSH is the ssh program; "": ssh in PATH.
 	SSH string
 	// KnownHostsFiles are used instead of the files in the SSH configuration, including those of the system. Nil means
-	// the files in the SSH configuration, or else the defaults of OpenSSH.
+	// the files in the SSH configuration, otherwise the defaults of OpenSSH.
 	KnownHostsFiles []string
 	HomeDir         string // where ~ points
 	SystemDir       string // directory of the system's ssh_config and ssh_known_hosts

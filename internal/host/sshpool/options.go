@@ -19,7 +19,7 @@ import (
 // Options configure a Pool. The zero value uses the SSH configuration of the user and refuses unknown host keys.
 type Options struct {
 	// KnownHostsFiles are only read. Missing files count as empty. Nil means the UserKnownHostsFile and
-	// GlobalKnownHostsFile in the SSH configuration, or else the defaults of OpenSSH.
+	// GlobalKnownHostsFile in the SSH configuration, otherwise the defaults of OpenSSH.
 	KnownHostsFiles []string
 	// RecordFile is the known_hosts file of the cluster. It is read first, and accepted and approved keys are appended
 	// to it (created with mode 0600). "" keeps these keys in memory only.

@@ -35,7 +35,7 @@ func TestNotesThatAreCopied(t *testing.T) {
 		"": "", "etcd learn\n": "", "etcd use\nodd used\n": "",
 		"service-account used\netcd forget\n": "etcd used\nservice-account used\n",
 	} {
-		if got := string(NoteForCopy([]byte(note))); got != want {
+		if got := string(RotationNoteForCopy([]byte(note))); got != want {
 			t.Errorf("of %q: %q, want %q", note, got, want)
 		}
 	}

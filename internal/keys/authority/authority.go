@@ -101,18 +101,20 @@ func Parse(name string, public, next []byte, begun []string) observed.Authority 
 	for _, line := range begun {
 		what, phase, _ := strings.Cut(line, " ")
 		if what == name && slices.Contains([]string{"learn", "use", "forget", observed.Used}, phase) {
-			out.Begun = phase
+			out.BegunPhase = phase
 		}
 	}
 	return out
 }
 
-// NoteForCopy returns the note of rotation phases for a host that copies the keys of another host, from the note of
-// that host. Keys that must still be dropped there must be dropped on the new host too. Other phases are left out.
-func NoteForCopy(note []byte) []byte {
+// RotationNoteForCopy returns the rotation note for a host to which the keys of another host are copied. note is the
+// rotation note of the host that the keys are copied from. "forget" becomes "used": the new host must drop the old keys
+// too, but has not started to. "used" is kept for the same reason. Other phases are left out, because the keys alone
+// determine what the new host must still do.
+func RotationNoteForCopy(note []byte) []byte {
 	var out []byte
 	for _, name := range observed.Authorities() {
-		switch Parse(name, nil, nil, strings.Split(string(note), "\n")).Begun {
+		switch Parse(name, nil, nil, strings.Split(string(note), "\n")).BegunPhase {
 		case "forget", observed.Used:
 			out = append(out, name+" "+observed.Used+"\n"...)
 		}

@@ -133,7 +133,7 @@ func TestPublicFiles(t *testing.T) {
 		t.Error("a key that is not there is taken")
 	}
 	if got := Parse(observed.EtcdCA, both, two, []string{"front-proxy use", "etcd learn", "etcd odd"}); !cmp.Equal(got,
-		observed.Authority{Trusted: []string{a, b}, Next: b, Begun: "learn"}) {
+		observed.Authority{Trusted: []string{a, b}, Next: b, BegunPhase: "learn"}) {
 		t.Errorf("%+v", got)
 	}
 	_, key := ca(t, "a")

@@ -110,7 +110,8 @@ func (l *Lock) Check(ctx context.Context) error {
 	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != l.me {
 		return fmt.Errorf("%w: %s (run %s) holds it", ErrLost, holder.Name, holder.RunID)
 	}
-	return nil // do not update renewed, because other runs see only renewals
+	// Do not update renewed: this only read the Lease, and other runs can see only actual renewals.
+	return nil
 }
 
 func (l *Lock) renewLease(ctx context.Context) error {

@@ -173,13 +173,13 @@ func Key(ctx context.Context, kube kubernetes.Interface) (ssh.Signer, error) {
 		}
 	}
 	if err != nil {
-		return nil, apicall.Wrap("read the SSH key of the cluster", "", err)
+		return nil, apicall.Wrap("read or create the cluster's SSH key", "", err)
 	}
 	signer, err := ssh.ParsePrivateKey(secret.Data[corev1.SSHAuthPrivateKey])
 	if err != nil {
 		// The parser's error may quote the key.
-		return nil, fmt.Errorf("the Secret %s/%s does not contain a valid private key without a passphrase in %s",
-			Namespace, KeySecret, corev1.SSHAuthPrivateKey)
+		return nil, fmt.Errorf("key %s of Secret %s/%s is not a valid, unencrypted private key",
+			corev1.SSHAuthPrivateKey, Namespace, KeySecret)
 	}
 	return signer, nil
 }

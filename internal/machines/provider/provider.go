@@ -104,7 +104,7 @@ type Unknown struct {
 
 // Error names the missing provider and the available ones.
 func (u *Unknown) Error() string {
-	return fmt.Sprintf("the provider %q is not supported by this program, which supports %s", u.Name,
+	return fmt.Sprintf("kubeone does not support the provider %q; it supports %s", u.Name,
 		strings.Join(u.Has, ", "))
 }
 

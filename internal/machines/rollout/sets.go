@@ -18,8 +18,9 @@ func Hash(t Template, attempt int) string {
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-// findCurrent returns the set with the template of the deployment; nil if there is none. Of several sets it returns the
-// one with the most machines, and then the oldest. Without a deployment it returns the only set.
+// findCurrent returns the set with the template of the deployment, or nil if there is none. If several sets have it,
+// findCurrent returns the one with the most machines, and then the oldest. Without a deployment it returns the only
+// set.
 func (p *planner) findCurrent() *Set {
 	if p.Rollout == nil {
 		if len(p.Sets) == 0 {

@@ -207,7 +207,7 @@ type SSH struct {
 type Containerd struct {
 	SandboxImage string              `json:"sandboxImage,omitempty"` // "" means the release's own pause image
 	Registries   map[string]Mirrored `json:"registries,omitempty"`   // by registry host, "*" for all
-	// DeviceOwnershipFromSecurityContext is containerd's setting of that name.
+	// DeviceOwnershipFromSecurityContext is containerd's setting with that name.
 	DeviceOwnershipFromSecurityContext bool `json:"deviceOwnershipFromSecurityContext,omitempty"`
 }
 

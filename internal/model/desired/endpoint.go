@@ -85,13 +85,14 @@ func IsLoopback(url string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// SameName reports whether two texts are the same DNS name, or the same address in any form.
+// SameName reports whether a and b are the same DNS name, or the same IP address even if it is written differently.
 func SameName(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true
 	}
 	if !strings.Contains(a, ":") && !strings.Contains(b, ":") {
-		return false // only IPv6 has several forms, some for IPv4 addresses
+		// Only IPv6 notation, including IPv4-mapped addresses, allows several spellings of one address.
+		return false
 	}
 	one, err := netip.ParseAddr(a)
 	other, otherErr := netip.ParseAddr(b)

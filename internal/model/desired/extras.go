@@ -51,7 +51,7 @@ type ComponentFile struct {
 // Base returns the file's name.
 func (f ComponentFile) Base() string { return path.Base(f.Path) }
 
-// NewComponentFile returns a file of that name for a component. The content will end with exactly one newline.
+// NewComponentFile returns a file with that name for a component. The content will end with exactly one newline.
 func NewComponentFile(component, name, content string) ComponentFile {
 	content = strings.TrimRight(content, "\n") + "\n"
 	raw := sha256.Sum256([]byte(content))
@@ -60,7 +60,7 @@ func NewComponentFile(component, name, content string) ComponentFile {
 	return f
 }
 
-// SecretComponentFile returns a secret file of that name, with the digest but without the content.
+// SecretComponentFile returns a secret file with that name, with the digest but without the content.
 func SecretComponentFile(component, name, digest string) ComponentFile {
 	ext := path.Ext(name)
 	file := fmt.Sprintf("%s-%.16s%s", strings.TrimSuffix(name, ext), digest, ext)

@@ -35,7 +35,7 @@ type holder struct {
 type kind int
 
 const (
-	ofCluster kind = iota // for all clients: no host gets it by its own claim
+	ofCluster kind = iota // for all clients: a host cannot claim it
 	ofPool                // a Machine, or a host for Machines
 	ofHost                // a host in the manifest
 )
@@ -164,7 +164,7 @@ func (n Names) Claim(h desired.Host, node string) Claim {
 	return c
 }
 
-// Check returns why the host must not be the Node of that name; nil if it may, as far as names tell.
+// Check returns why the host must not be the Node with that name; nil if it may, as far as names tell.
 func (c Claim) Check() error {
 	switch {
 	case c.Node == "":
@@ -175,9 +175,9 @@ func (c Claim) Check() error {
 	return nil
 }
 
-// CheckNode returns why the host must not be the existing Node of that name, with these addresses and labels; nil if it
-// may. A name that only the host claims does not suffice: the Node must have one of the host's addresses and belong to
-// no Machine. The Node of a Machine's host must have the Machine's label or one of the host's addresses.
+// CheckNode returns why the host must not be the existing Node with that name, with these addresses and labels; nil if
+// it may. A name that only the host claims does not suffice: the Node must have one of the host's addresses and belong
+// to no Machine. The Node of a Machine's host must have the Machine's label or one of the host's addresses.
 func (c Claim) CheckNode(addresses []string, labels map[string]string) error {
 	alone := c.Owner != "" || !c.Known
 	switch owner := labels[desired.OwnerLabel]; {

@@ -18,12 +18,12 @@ type Authority struct {
 	Trusted []string `json:"trusted,omitempty"`
 	// Next is the key that the host will sign with later; "" if there is none.
 	Next string `json:"next,omitempty"`
-	// Begun is the phase of a rotation that has begun on the host and not ended: "learn", "use", "forget". After "use"
-	// it is Used.
-	Begun string `json:"begun,omitempty"`
+	// BegunPhase is the rotation phase that has started on the host but not ended: "learn", "use" or "forget". After
+	// "use" it is Used. "" means that no rotation is unfinished.
+	BegunPhase string `json:"begun,omitempty"`
 }
 
-// Used is the note of a host that signs with a new key and still trusts the previous one.
+// Used is the phase of a host that signs with the new key and still trusts the previous one.
 const Used = "used"
 
 // Signer returns the key that signs; "" if none is known.

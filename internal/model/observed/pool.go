@@ -95,7 +95,7 @@ func (p *Pool) Claimed() []PoolHost {
 	return out
 }
 
-// HasHost reports whether the pool has a Host of that name, free or not.
+// HasHost reports whether the pool has a Host with that name, free or not.
 func (p *Pool) HasHost(name string) bool {
 	return p != nil && slices.ContainsFunc(p.Hosts, func(h PoolHost) bool { return h.Name == name })
 }

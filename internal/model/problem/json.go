@@ -29,7 +29,7 @@ type InstructionDocument struct {
 
 // MarshalJSON writes the code, the parameters, and the texts made from them.
 func (p Problem) MarshalJSON() ([]byte, error) {
-	return json.Marshal(Document{p.Code, p.Class(), p.Host, p.Parameters, p.What(), p.Do()})
+	return json.Marshal(Document{p.Code, p.Class(), p.Host, p.Parameters, p.Text(), p.Remedy()})
 }
 
 // UnmarshalJSON reads the code and the parameters; the texts follow from them.

@@ -49,17 +49,17 @@ type Instruction struct {
 // Class returns the class of the problem.
 func (p Problem) Class() Class { return findRow(p.Code).class }
 
-// What describes the problem, with observed and desired values. It does not name the host.
-func (p Problem) What() string { return fillPlaceholders(findRow(p.Code).what, p.Host, p.Parameters) }
+// Text describes the problem, with observed and desired values. It does not name the host.
+func (p Problem) Text() string { return fillPlaceholders(findRow(p.Code).what, p.Host, p.Parameters) }
 
-// Do returns what to do about the problem.
-func (p Problem) Do() string { return fillPlaceholders(findRow(p.Code).do, p.Host, p.Parameters) }
+// Remedy says what to do about the problem. It returns "" if there is nothing to do.
+func (p Problem) Remedy() string { return fillPlaceholders(findRow(p.Code).do, p.Host, p.Parameters) }
 
 // Text describes the step in one or more sentences.
 func (s Step) Text() string { return fillPlaceholders(findRow(s.Code).do, "", s.Parameters) }
 
 // Reason describes the problems that the instruction is about.
-func (i Instruction) Reason() string { return strings.Join(Whats(i.Problems), "; ") }
+func (i Instruction) Reason() string { return strings.Join(Texts(i.Problems), "; ") }
 
 // Texts returns the texts of the steps, in order.
 func (i Instruction) Texts() []string {
@@ -70,11 +70,11 @@ func (i Instruction) Texts() []string {
 	return out
 }
 
-// Whats returns the description of each problem.
-func Whats(problems []Problem) []string {
+// Texts returns the text of each problem.
+func Texts(problems []Problem) []string {
 	var out []string
 	for _, p := range problems {
-		out = append(out, p.What())
+		out = append(out, p.Text())
 	}
 	return out
 }

@@ -88,9 +88,9 @@ func TestTextsOfAllCodes(t *testing.T) {
 			p := sampleProblem(t, r)
 			fmt.Fprintf(&b, "\n%s\n", p)
 			if r.what != "" {
-				fmt.Fprintf(&b, "  %s: %s\n", p.Class(), p.What())
+				fmt.Fprintf(&b, "  %s: %s\n", p.Class(), p.Text())
 			}
-			fmt.Fprintf(&b, "  > %s\n", p.Do())
+			fmt.Fprintf(&b, "  > %s\n", p.Remedy())
 		}
 		b.WriteString("\n")
 	}
@@ -223,7 +223,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 	if Takes(HostEmpty, "port") || !Takes(PortTaken, "port") {
 		t.Error("what a code takes")
 	}
-	if got := (Problem{Code: HostFenced}).What(); got != "fenced by a cluster recovery (run unknown)" {
+	if got := (Problem{Code: HostFenced}).Text(); got != "fenced by a cluster recovery (run unknown)" {
 		t.Errorf("missing value: %q", got)
 	}
 }

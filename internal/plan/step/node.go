@@ -219,8 +219,8 @@ func Commands(hooks []desired.Hook) []Command {
 	return out
 }
 
-// HooksParams are the hooks that run on a host at a moment, one after the other. Without hooks, the step only removes
-// the host's note of them.
+// HooksParams are the hooks that run on a host at a moment, in order. Without hooks, the step only removes the
+// host's note of them.
 type HooksParams struct {
 	Moment
 	Hooks []Command `json:"hooks,omitempty"`
@@ -250,7 +250,7 @@ func hooksRun(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// OperatorHooksParams are the hooks that run on the operator's machine at a moment, one after the other.
+// OperatorHooksParams are the hooks that run on the operator's machine at a moment, in order.
 type OperatorHooksParams struct {
 	Moment
 	Hooks []Command `json:"hooks,omitempty"`

@@ -45,7 +45,7 @@ func afterReconfigure(w *World, h desired.Host, i Intent) {
 		afterCredentials(w, h, i)
 		return
 	}
-	w.sameCertificates(h)
+	w.joinKeepingCertificates(h)
 	seen := w.Is.Hosts[h.ID]
 	seen.Digests, seen.Credentials, seen.Swaps = w.Config[h.ID], seen.CredentialsLeft(), nil
 	seen.Firewalls = w.firewallsOf(seen)

@@ -82,7 +82,7 @@ func afterRepair(w *World, h desired.Host, i Intent) {
 		w.makeMember(h)
 		return
 	}
-	w.sameCertificates(h)
+	w.joinKeepingCertificates(h)
 }
 
 func quarantineRow() row {
@@ -150,7 +150,7 @@ func restoreFilesRow() row {
 
 // filesRestored predicts a healthy host without edited files.
 func filesRestored(w *World, h desired.Host, i Intent) {
-	w.sameCertificates(h)
+	w.joinKeepingCertificates(h)
 	seen, p := w.Is.Hosts[h.ID], ParamsOf[RestoreFilesParams](i)
 	isRestored := func(path string) bool { return slices.Contains(p.Files, path) }
 	seen.Edited = slices.DeleteFunc(slices.Clone(seen.Edited), isRestored)

@@ -33,7 +33,7 @@ const rotating = "rotate-"
 type RotateParams struct {
 	Phase       rotation.Phase `json:"phase,omitempty"`
 	Authorities []string       `json:"authorities,omitempty"` // of observed.Authorities()
-	// NewKeys are those of them whose new key is made, where no control-plane host has it yet.
+	// NewKeys lists the authorities whose new key the step creates. No control-plane host has it yet.
 	NewKeys []string `json:"newKeys,omitempty"`
 }
 
@@ -66,7 +66,7 @@ func rotateRow(phase rotation.Phase) row {
 // afterRotate gives a host what it has after the phase. A key that was not made yet has a name of its own.
 func afterRotate(w *World, h desired.Host, i Intent) {
 	p := ParamsOf[RotateParams](i)
-	w.sameCertificates(h)
+	w.joinKeepingCertificates(h)
 	seen, hosts := w.Is.Hosts[h.ID], rotation.HostsOf(w.Want.ControlPlane, w.Is.Hosts)
 	seen.Authorities = maps.Clone(seen.Authorities)
 	if seen.Authorities == nil {
@@ -210,7 +210,7 @@ func encryptRow(phase atrest.Phase) row {
 func afterEncrypt(w *World, h desired.Host, i Intent) {
 	p := ParamsOf[EncryptParams](i)
 	if p.Phase == atrest.Give {
-		w.sameCertificates(h)
+		w.joinKeepingCertificates(h)
 	}
 	seen := w.Is.Hosts[h.ID]
 	seen.Encryption = w.encryptionBy(p.Providers)
@@ -229,7 +229,7 @@ func (w *World) encryptionBy(names []string) *observed.Encryption {
 	return &observed.Encryption{Running: []observed.EncryptionConfig{c}, Next: c}
 }
 
-// keyDigest returns the digest of the key of that name, as far as some host has it.
+// keyDigest returns the digest of the key with that name, as far as some host has it.
 func (w *World) keyDigest(name string) string {
 	for _, h := range w.Want.ControlPlane {
 		if e := w.Is.Hosts[h.ID].Encryption; e != nil {
@@ -261,7 +261,7 @@ func (w *World) encryptedLikeOthers(id string, seen *observed.Host) {
 
 func rewriteSecretsRow() row {
 	return row{
-		kind: RewriteSecrets, about: "writes every Secret again, so that the current key stores it",
+		kind: RewriteSecrets, about: "rewrites every Secret so that it is encrypted with the current key",
 		place: ThroughAPI, group: groupEncryption, halts: always, effect: noEffect,
 	}
 }
@@ -280,7 +280,7 @@ func (p CheckSecretsParams) scriptVariables() []Variable {
 
 func checkSecretsRow() row {
 	return row{
-		kind: CheckSecrets, about: "checks in etcd's data that one key stores all Secrets; changes nothing",
+		kind: CheckSecrets, about: "checks in etcd's data that one key encrypts all Secrets; changes nothing",
 		place: OnHost, group: groupEncryption, params: paramsOf[CheckSecretsParams](), halts: always, effect: noEffect,
 	}
 }

@@ -82,8 +82,9 @@ func renewedCertificates(certificates []observed.Certificate) []observed.Certifi
 	return out
 }
 
-// sameCertificates does what makeMember does for a step that renews no certificate.
-func (w *World) sameCertificates(h desired.Host) {
+// joinKeepingCertificates is makeMember for a step that does not renew certificates: their remaining lifetimes stay as
+// they are.
+func (w *World) joinKeepingCertificates(h desired.Host) {
 	before := w.Is.Hosts[h.ID].Certificates
 	w.makeMember(h)
 	for i, c := range before {
@@ -179,7 +180,7 @@ func (w *World) networkCame() {
 	}
 }
 
-// changeNode changes the Node of that name, if there is one.
+// changeNode changes the Node with that name, if there is one.
 func (w *World) changeNode(name string, change func(*observed.Node)) {
 	for i := range w.Is.API.Nodes {
 		if n := &w.Is.API.Nodes[i]; n.Name == name {

@@ -59,7 +59,7 @@ type Host struct {
 
 var _ host.Host = (*Host)(nil)
 
-// New returns a host. An expected command that never came fails the test at its end.
+// New returns a host. When the test ends, it fails if an expected command was not run.
 func New(t testing.TB, name string, expects ...Expect) *Host {
 	t.Helper()
 	h := &Host{t: t, name: name, used: map[*Expect]int{}, files: map[string]File{}}

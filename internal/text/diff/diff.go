@@ -24,7 +24,7 @@ type Change struct {
 	// Lines are a unified diff: "@@ -1,3 +1,3 @@", then lines that begin with a blank, with - if they are live, and
 	// with + if they are planned.
 	Lines   []string `json:"lines,omitempty"`
-	Unknown string   `json:"unknown,omitempty"` // why the lines are not known
+	Unknown string   `json:"unknown,omitempty"` // a description, if there are no lines
 }
 
 // Limits of a change.
@@ -41,7 +41,7 @@ const (
 	ChangedSecret = "<secret, changed>"
 )
 
-// Of compares two texts, and reports whether they differ.
+// Of compares two texts and reports whether they differ.
 func Of(of, live, will string) (Change, bool) {
 	live, will = strings.TrimRight(live, "\n"), strings.TrimRight(will, "\n")
 	c := Change{Of: cleanText(of)}
@@ -49,12 +49,12 @@ func Of(of, live, will string) (Change, bool) {
 		return c, false
 	}
 	if len(live)+len(will) > mostText {
-		c.Unknown = "it is too long to be compared"
+		c.Unknown = "it is too long to compare"
 		return c, true
 	}
 	shownLive, shownWill := maskLines(live), maskLines(will)
 	if len(shownLive) != len(splitLines(live)) || len(shownWill) != len(splitLines(will)) {
-		c.Unknown = "it holds a private key, and is not shown"
+		c.Unknown = "it contains a private key and is not shown"
 		return c, true
 	}
 	differing, err := unifiedLines(withFinalNewline(live), withFinalNewline(will), shownLive, shownWill)
@@ -66,8 +66,8 @@ func Of(of, live, will string) (Change, bool) {
 	return c, true
 }
 
-// Unknown returns a change without any known lines.
-func Unknown(of, why string) Change { return Change{Of: cleanText(of), Unknown: cleanText(why)} }
+// Summary returns a change that is described by a sentence, because its lines are unknown or must not be shown.
+func Summary(of, text string) Change { return Change{Of: cleanText(of), Unknown: cleanText(text)} }
 
 // credentials matches a user and password in base64 in the configuration of a registry.
 var credentials = regexp.MustCompile(`(?mi)^(\s*"?auth"?\s*[:=]\s*).+$`)
@@ -109,5 +109,5 @@ func boundLines(all []string) []string {
 
 // cleanText removes characters that move a cursor or begin a line.
 func cleanText(text string) string {
-	return strings.NewReplacer("\n", " ", "\t", "    ").Replace(host.Printed(text))
+	return strings.NewReplacer("\n", " ", "\t", "    ").Replace(host.Printable(text))
 }

@@ -59,7 +59,7 @@ func TestAPrivateKeyIsNotShown(t *testing.T) {
 		return "a\n-----BEGIN PRIVATE KEY-----\n" + body + "\n" + body + "\n-----END PRIVATE KEY-----\nb\n"
 	}
 	got, _ := diff.Of("file", key("CanaryOne"), key("CanaryTwo")+"c\n")
-	if len(got.Lines) > 0 || got.Unknown != "it holds a private key, and is not shown" {
+	if len(got.Lines) > 0 || got.Unknown != "it contains a private key and is not shown" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestADiffHasItsBounds(t *testing.T) {
 func TestHostsWithTheSameChangesStandTogether(t *testing.T) {
 	t.Parallel()
 	one, _ := diff.Of("file", "a", "b")
-	two := diff.Unknown("kubelet", "nobody\nknows")
+	two := diff.Summary("kubelet", "nobody\nknows")
 	got := diff.Together([]string{"cp-1", "w-1", "w-2", "w-3"}, map[string][]diff.Change{
 		"cp-1": {one}, "w-1": {one, two}, "w-3": {one, two},
 	})

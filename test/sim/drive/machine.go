@@ -121,7 +121,7 @@ func (s *Simulation) lookAtMachine(m *machine) look {
 		PublicAddress: m.host.ID, PrivateAddress: m.host.Address,
 	}
 	h.Versions.Kubernetes, h.Labels = m.kubelet, map[string]string{desired.OwnerLabel: m.uid}
-	in := decide.WorkerInput{Gone: m.gone, APIServers: s.apiServers(), Turn: m.mayGet()}
+	in := decide.WorkerInput{MachineDeleted: m.gone, APIServers: s.apiServers(), Turn: m.mayGet()}
 	in.Want = withSettings(s.file.want, s.recordedSettings())
 	in.Want.ControlPlane, in.Want.Workers = nil, []desired.Host{h}
 	in.Is = observed.World{Hosts: map[string]observed.Host{m.uid: is.Hosts[m.host.ID]}, API: is.API}

@@ -15,7 +15,7 @@ type Authority struct {
 	Trusts      []string // keys that an etcd trusts when it starts here, the signing one first
 	Signs       string   // its private key
 	Shows       string   // the signer of this host's etcd certificates
-	Next, Begun string   // as in observed.Authority
+	Next, Begun string   // as Next and BegunPhase in observed.Authority
 	Goal        string   // the goal of the phase that has begun
 }
 
@@ -32,7 +32,7 @@ func (a Authority) Whole() Authority {
 // observeAuthority returns the probe's result.
 func (a Authority) observeAuthority() observed.Authority {
 	a = a.Whole()
-	return observed.Authority{Trusted: slices.Clone(a.Trusts), Next: a.Next, Begun: a.Begun}
+	return observed.Authority{Trusted: slices.Clone(a.Trusts), Next: a.Next, BegunPhase: a.Begun}
 }
 
 // observeAuthorities adds the host's authorities.
@@ -143,7 +143,7 @@ func dropNext(_ *World, h *Host, u *Unit) (bool, error) {
 }
 
 func endRotation(w *World, h *Host, u *Unit) (bool, error) {
-	h.Disk.Authority.Begun, h.Disk.Authority.Goal = w.authorityAfter(h, u).Begun, ""
+	h.Disk.Authority.Begun, h.Disk.Authority.Goal = w.authorityAfter(h, u).BegunPhase, ""
 	return true, nil
 }
 

@@ -83,7 +83,7 @@ func planError(err error) error {
 // finalResult reports whether nothing is left to carry out for the host, and returns the result in that case.
 func finalResult(p engine.Proposal, request engine.Worker) (finished bool, err error) {
 	switch route := p.Decision().Route; {
-	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !hostAnswered(p):
+	case route == fsm.Nothing && p.Plan.Empty() && request.MachineDeleted && !hostAnswered(p):
 		return true, errUnresponsive
 	case route == fsm.Nothing && p.Plan.Empty():
 		return true, nil

@@ -49,7 +49,7 @@ func parseConfig(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 		}
 	}
 	if c.APIVersion != "" && c.APIVersion != ConfigVersion {
-		return c, nil, fmt.Errorf("cloudProviderSpec.apiVersion is %q; this program reads %s", c.APIVersion,
+		return c, nil, fmt.Errorf("cloudProviderSpec.apiVersion is %q; kubeone reads %s", c.APIVersion,
 			ConfigVersion)
 	}
 	if s := c.SilentHostTimeoutSeconds; s != nil && *s < 0 {

@@ -158,7 +158,7 @@ func (r hosts) machineByUID(ctx context.Context, owner kubeone.HostClaim) (*v1al
 	return nil, nil //nolint:nilnil // none exists, which is no error
 }
 
-// waitingAfter returns the requeue delay for the result of a run: the delay in a Waiting error, or else retryReturn.
+// waitingAfter returns the requeue delay for the result of a run: the delay in a Waiting error, otherwise retryReturn.
 func waitingAfter(err error) time.Duration {
 	var waiting *provider.Waiting
 	if errors.As(err, &waiting) && waiting.After > 0 {

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// NodeName returns the Node name of a host in the manifest: the recorded name, or else the hostname in the manifest.
+// NodeName returns the Node name of a host in the manifest: the recorded name, otherwise the hostname in the manifest.
 func NodeName(w desired.Host, r record.Record) string {
 	if name := r.Nodes[w.ID]; name != "" {
 		return name

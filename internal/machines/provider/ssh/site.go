@@ -171,7 +171,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return err
 	}
 	return carryOut(ctx, one, engine.Worker{
-		Gone: a.gone, APIServers: apiServers(facts.World.API, control), GivenUp: givenUp, Turn: a.turn,
+		MachineDeleted: a.gone, APIServers: apiServers(facts.World.API, control), GivenUp: givenUp, Turn: a.turn,
 	}, a.onBegin)
 }
 
@@ -216,7 +216,7 @@ func unreadableRecord(r *record.Record) error {
 		if why := r.Unreadable[key]; why != "" {
 			return &provider.Waiting{Reason: reasonRecordUnreadable, Message: fmt.Sprintf(
 				"the key %s in the ConfigMap kube-system/kubeone cannot be read (%s): run kubeone apply to rewrite it",
-				key, host.Printed(why))}
+				key, host.Printable(why))}
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func TestConfigIsReadStrictly(t *testing.T) {
 		``: "", `{}`: "", `{"host": "w-1", "apiVersion": "ssh.kubeone.k8c.io/v1alpha1"}`: "",
 		`{"hostSelector": {"matchLabels": {"rack": "a"}}}`:               "",
 		`{"hostname": "w-1"}`:                                            `unknown field "hostname"`,
-		`{"apiVersion": "ssh.kubeone.k8c.io/v2"}`:                        "this program reads",
+		`{"apiVersion": "ssh.kubeone.k8c.io/v2"}`:                        "kubeone reads",
 		`{"hostSelector": {"matchExpressions": [{"operator": "Near"}]}}`: "hostSelector",
 		`[]`: "cloudProviderSpec",
 	} {
@@ -276,15 +276,15 @@ func TestASilentHostIsNotFree(t *testing.T) {
 			}},
 		}
 	}
-	if over, err := finalResult(proposal(fsm.Nothing, observed.Unreachable), engine.Worker{Gone: true}); !over ||
+	if over, err := finalResult(proposal(fsm.Nothing, observed.Unreachable), engine.Worker{MachineDeleted: true}); !over ||
 		!errors.Is(err, errUnresponsive) {
 		t.Errorf("a silent host of a Machine that is gone: %v, %v", over, err)
 	}
-	if over, err := finalResult(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over ||
+	if over, err := finalResult(proposal(fsm.Nothing, observed.Reached), engine.Worker{MachineDeleted: true}); !over ||
 		err != nil {
 		t.Errorf("one that answers, and is bare: %v, %v", over, err)
 	}
-	if over, _ := finalResult(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{Gone: true}); over {
+	if over, _ := finalResult(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{MachineDeleted: true}); over {
 		t.Error("its Node is to go before that")
 	}
 	refused := problem.Problem{Code: problem.KubeletVersionRefused}

@@ -14,7 +14,7 @@ func TestOnlyWhatIsPrintedStays(t *testing.T) {
 		"\u202egnp\u2066\u200b\ufeff":   "gnp",
 		"\x00\x7f\u009b\xff\xfe\ufffd!": "!",
 	} {
-		if got := Printed(text); got != want {
+		if got := Printable(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}

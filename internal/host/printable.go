@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Printed returns a text from a host in a form that is safe to print on a terminal. It removes characters that start
-// escape sequences, move the cursor, change the direction of writing or are not text. It keeps tabs and line ends.
-func Printed(text string) string {
+// Printable returns text from a host in a form that is safe to print on a terminal. It removes non-text characters and
+// characters that start escape sequences, move the cursor or change the text direction. It keeps tabs and newlines.
+func Printable(text string) string {
 	if !strings.ContainsFunc(text, isUnprintable) {
 		return text
 	}
