@@ -169,17 +169,17 @@ func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, 
 	return authority.AddSuccession(has[0].authorities[observed.ClusterCA].succession, former.Public, word), nil
 }
 
-// clusterCAs returns the cluster CA certificates for workers and joining hosts. With alone, it returns only the new CA,
-// once all control-plane hosts sign with it. Otherwise it returns every CA that any control-plane host trusts, once all
-// of them know the next CA. Before that, it returns an error.
-func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
+// clusterCAs returns the cluster CA certificates for workers and joining hosts. With onlyNew, it returns only the new
+// CA, once all control-plane hosts sign with it. Otherwise it returns every CA that any control-plane host trusts, once
+// all of them know the next CA. Before that, it returns an error.
+func clusterCAs(has []authorityHost, onlyNew bool) ([]byte, error) {
 	const name = observed.ClusterCA
 	hosts := rotationHosts(has)
 	wanted, phase := rotation.Trusted(hosts, name), rotation.Decide(hosts, []string{name}, false).Phase
-	if alone {
+	if onlyNew {
 		wanted = []string{rotation.Goal(hosts, name)}
 	}
-	if alone && phase != rotation.Forget && phase != rotation.Settled || phase == rotation.Learn {
+	if onlyNew && phase != rotation.Forget && phase != rotation.Settled || phase == rotation.Learn {
 		return nil, errPhaseChanged
 	}
 	var all authority.Public
@@ -200,12 +200,12 @@ func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	alone := step.ParamsOf[step.PublishCAParams](s.Intent).Alone
-	text, err := clusterCAs(has, alone)
+	onlyNew := step.ParamsOf[step.PublishCAParams](s.Intent).Alone
+	text, err := clusterCAs(has, onlyNew)
 	if err != nil {
 		return err
 	}
-	if err := client.PublishCAs(ctx, text); err != nil || alone {
+	if err := client.PublishCAs(ctx, text); err != nil || onlyNew {
 		return err
 	}
 	return client.AwaitRootCAs(ctx, authority.Keys(text))

@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// RemoveNode plans how one host leaves a running cluster: it is drained, leaves etcd, and is reset, and its Node is
-// deleted. A host that does not answer is an error, unless the caller says that it no longer exists (gone). Then only
-// its member and its Node are removed, after a check that it is dead. RemoveNode refuses to remove the last
-// control-plane host, and a member that the quorum needs.
-func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
-	b, err := removeHostPlan(in, id, gone, "node-remove")
+// RemoveNode plans how one host leaves a running cluster: it is drained, leaves etcd and is reset, and its Node is
+// deleted. A host that does not answer is an error, unless hostGone says that it no longer exists. Then only its member
+// and its Node are removed, after a check that it is dead. RemoveNode refuses to remove the last control-plane host,
+// and a member that the quorum needs.
+func RemoveNode(in decide.Input, id string, hostGone bool) (Plan, error) {
+	b, err := removeHostPlan(in, id, hostGone, "node-remove")
 	if err != nil {
 		return Plan{}, err
 	}
@@ -30,14 +30,14 @@ func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
 // ReplaceNode plans how a host leaves a running cluster, as RemoveNode does, and joins it again as a new one. If the
 // host no longer exists, the plan tells the operator what to do next. A host that could leave but not join again is an
 // error.
-func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
-	b, err := removeHostPlan(in, id, gone, "node-replace")
+func ReplaceNode(in decide.Input, id string, hostGone bool) (Plan, error) {
+	b, err := removeHostPlan(in, id, hostGone, "node-replace")
 	if err != nil {
 		return Plan{}, err
 	}
 	h := b.hostByID(id)
 	id = cmp.Or(h.ID, id)
-	if gone {
+	if hostGone {
 		b.plan.Operator = append(b.plan.Operator, problem.Instruction{
 			Host: id, Problems: []problem.Problem{{Code: problem.SuccessorNeeded, Host: id}},
 			Steps: decide.Successor(h),
@@ -61,7 +61,7 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 }
 
 // removeHostPlan plans the removal of one host.
-func removeHostPlan(in decide.Input, id string, gone bool, route string) (*builder, error) {
+func removeHostPlan(in decide.Input, id string, hostGone bool, route string) (*builder, error) {
 	if err := contradictionErrors(in); err != nil {
 		return nil, err
 	}
@@ -82,12 +82,12 @@ func removeHostPlan(in decide.Input, id string, gone bool, route string) (*build
 	case seen.Reach == observed.Denied:
 		return nil, fmt.Errorf("%s is running and refuses the login (%s): correct the login, or switch "+
 			"the host off first", b.displayName(h), seen.Problem)
-	case !reached && !gone:
+	case !reached && !hostGone:
 		return nil,
 			fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; if it "+
 				"no longer exists, use --unreachable, which removes its etcd member and its Node once they are "+
 				"confirmed dead", b.displayName(h), seen.Problem)
-	case reached && gone:
+	case reached && hostGone:
 		return nil, fmt.Errorf("%s answers, so it is not unreachable; omit --unreachable", b.displayName(h))
 	}
 	var err error

@@ -116,8 +116,8 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	return out
 }
 
-// newNode returns the facts about a Node. It bounds texts that the API does not check, because a kubelet can write
-// anything into its own Node.
+// newNode returns the facts about a Node. It limits strings that the API does not check, because a kubelet can write
+// anything to its own Node.
 func newNode(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{

@@ -144,7 +144,7 @@ func TestTheFormerRuntimeIsKeptUntilAReset(t *testing.T) {
 	b.must("other_runtime_aside")
 	b.write(config, "ours")
 	b.write(unit, "ours")
-	b.must("other_runtime_aside") // a preparation that was interrupted goes on
+	b.must("other_runtime_aside") // resumes an interrupted preparation
 	if got := b.read(config); got != "ours" {
 		t.Errorf("our configuration is %q", got)
 	}

@@ -189,7 +189,7 @@ func TestAnUpgradeStopsBeforeItLosesWhatSomebodyHasChanged(t *testing.T) {
 	b.write("etc/containerd/config.toml", "ours\n")
 	b.must("record containerd=1 components=2")
 	b.must("stage_check")
-	b.write("etc/containerd/config.toml", "somebody's\n") // the upgrade makes it anew
+	b.write("etc/containerd/config.toml", "somebody's\n") // the upgrade rewrites it
 	b.must("stage_check")
 	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "somebody's\n")
 	const says = "/etc/kubernetes/manifests/kube-apiserver.yaml was edited since kubeone wrote it: undo the edit"

@@ -20,7 +20,8 @@ func secretboxed(names ...string) string {
 	return text
 }
 
-// encrypting is a control-plane host that runs, whose etcd has Secrets stored by these, and that is brought keys.
+// encrypting returns a running control-plane host to which keys were uploaded. Its etcd has Secrets that these
+// providers stored.
 func encrypting(t *testing.T, stored string, by ...string) *box {
 	t.Helper()
 	b := newBox(t, input("cp-1"))

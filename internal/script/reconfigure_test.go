@@ -65,7 +65,7 @@ func TestAWorkerGetsOtherSettingsOfItsKubelet(t *testing.T) {
 	}
 }
 
-// A mirror is read at each pull: nothing starts anew for it.
+// A mirror is read at each pull, so nothing restarts.
 func TestNothingStartsAnewForAMirror(t *testing.T) {
 	t.Parallel()
 	b := configured(t, "containerd")

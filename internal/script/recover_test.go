@@ -22,7 +22,7 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 	for _, tool := range []string{"ps", "id"} {
 		_ = os.Remove(b.path("bin/" + tool))
 	}
-	// etcd reads through a quorum once the cluster begins anew.
+	// etcd reads through a quorum once the cluster starts with the restored data.
 	b.command("curl", `case "$*" in *:2381/*) grep -qs '^fenced=' '`+b.path("etc/kubeone/marker")+`' ;; esac`)
 	b.command("systemctl", `case "$1" in is-active) exit 3 ;; esac`)
 	b.mkdir("opt/kubeone")
@@ -270,8 +270,8 @@ func TestRestoreKeepsEtcdsManifestThatSomebodyHasChanged(t *testing.T) {
 	}
 }
 
-// An upgrade that has not ended goes on after a restore that has left what it had changed, and is over where the
-// control plane was made anew.
+// An unfinished upgrade resumes after a restore that kept what the upgrade had changed. It is over if the restore
+// recreated the control plane.
 func TestARestoreEndsAnUpgradeOnlyWhereAllIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	for change, over := range map[string]string{
@@ -281,7 +281,7 @@ func TestARestoreEndsAnUpgradeOnlyWhereAllIsMadeAnew(t *testing.T) {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
 		b.must(alive + `UPGRADING=@ROOT@/upgrading; printf '1.36.3' >"$UPGRADING"; ` + change + `stage_restore
 [ ` + over + ` -e "$UPGRADING" ]`)
-		// What had begun may have brought settings that the kubelet refuses.
+		// The upgrade may have written settings that the kubelet refuses.
 		if again := slices.Contains(b.phases(), "init phase kubelet-start"); again != (over == "") {
 			t.Errorf("%q: the kubelet's settings are written again: %t", change, again)
 		}
@@ -348,7 +348,7 @@ func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 	}
 }
 
-// kubeadm would make authorities anew, which nothing of the cluster trusts, and say nothing.
+// kubeadm would silently create new authorities that no part of the cluster trusts.
 func TestNoRestoreMakesAnAuthority(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []string{"ca.key", "etcd/ca.crt", "front-proxy-ca.key", "sa.key", "sa.pub"} {
@@ -524,8 +524,8 @@ stage_restore`, "Recover from a backup that has the keys")
 	}
 }
 
-// Leases that cannot be deleted end by themselves. An etcd that has ended is what is told, not what could not be asked
-// of it.
+// Leases that cannot be deleted expire. If etcd has stopped, the error says so, and not what could not be requested
+// from it.
 func TestLeadersThatCannotBeForgotten(t *testing.T) {
 	t.Parallel()
 	for deletion, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rotating is a control-plane host that runs, and that is brought these files of authorities.
+// rotating returns a running control-plane host to which these files of authorities were uploaded.
 func rotating(t *testing.T, brought ...string) *box {
 	t.Helper()
 	b := newBox(t, input("cp-1"))
@@ -239,7 +239,7 @@ write_manifest() {
 		files map[string]string
 		ca    string // what ca.crt has then
 		signs string // with what the controller manager signs; "" for ca.crt
-		renew int    // certificates that are signed anew
+		renew int    // number of renewed certificates
 	}{
 		{"ROTATE_LEARN=cluster; stage_rotate_learn", map[string]string{
 			"ca.crt": oldCA + newCA, "ca-succession.crt": "word", "next/ca.crt": newCA, "next/ca.key": "new key",
@@ -289,7 +289,7 @@ write_manifest() {
 	}
 }
 
-// A worker trusts what is brought, and nothing else is taken.
+// A worker trusts the uploaded CAs, and no other uploaded file is used.
 func TestAWorkerTrustsTheCAsThatAreBrought(t *testing.T) {
 	t.Parallel()
 	b := rotating(t)

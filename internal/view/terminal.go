@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Terminal is an output for people. It removes everything except printable characters, tabs and newlines, because texts
-// can come from hosts or files. It also removes an incomplete character at the end of a write. Only this package
-// bypasses it, to write colours and cursor movements around clean texts.
+// Terminal is an output for people. It removes everything except printable characters, tabs and newlines, because
+// messages can come from hosts or files. It also removes an incomplete character at the end of a write. Only this
+// package bypasses it, to write colours and cursor movements around clean text.
 type Terminal struct {
 	w       io.Writer
 	written bool

@@ -38,7 +38,7 @@ func (c *KubeOneCluster) WithoutSecrets() (*KubeOneCluster, error) {
 	return out, nil
 }
 
-// WithoutUser returns the URL without its user and password. It returns other texts unchanged.
+// WithoutUser returns the URL without its user and password. It returns other strings unchanged.
 func WithoutUser(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.User == nil {
@@ -48,8 +48,8 @@ func WithoutUser(raw string) string {
 	return u.String()
 }
 
-// hideSecrets removes the entries whose key looks like a secret's, at any depth of a map or list. From all other texts
-// it removes private keys and passwords in URLs.
+// hideSecrets removes the entries whose key looks like a secret's, at any depth of a map or list. From all other
+// strings it removes private keys and passwords in URLs.
 func hideSecrets(v any) {
 	switch v := v.(type) {
 	case Raw:

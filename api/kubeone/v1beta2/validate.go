@@ -36,7 +36,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.backup(c.Backup)
 	f.hooks(c.Hooks)
 	f.names(c)
-	f.texts(c)
+	f.checkControlCharacters(c)
 	return f.list
 }
 

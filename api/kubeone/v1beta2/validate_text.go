@@ -6,34 +6,35 @@ import (
 	"unicode"
 )
 
-// texts finds control characters in all texts of the manifest. A text may reach a file on a host, a command line or a
-// terminal, where an additional line is another setting. Fields with several lines have the tag lines:"yes".
-func (f *findings) texts(c *KubeOneCluster) {
+// checkControlCharacters finds control characters in all strings of the manifest. A string may be written to a file on
+// a host, a command line or a terminal, where an additional line would be another setting. Fields with several lines
+// have the tag lines:"yes".
+func (f *findings) checkControlCharacters(c *KubeOneCluster) {
 	walkFields(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, field reflect.StructField) bool {
-		f.text(path, v, field.Tag.Get("lines") == "yes")
+		f.checkText(path, v, field.Tag.Get("lines") == "yes")
 		return true
 	})
 }
 
-// text checks a string, a pointer to one, strings of a list, and keys and string values of a map.
-func (f *findings) text(path string, v reflect.Value, lines bool) {
+// checkText checks a string, a pointer to one, the strings of a list, and the keys and string values of a map.
+func (f *findings) checkText(path string, v reflect.Value, lines bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() && v.Elem().Kind() == reflect.String {
-			f.text(path, v.Elem(), lines)
+			f.checkText(path, v.Elem(), lines)
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.String {
 			for i := range v.Len() {
-				f.text(Item(path, i), v.Index(i), lines)
+				f.checkText(Item(path, i), v.Index(i), lines)
 			}
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
 			at := Child(path, key.String())
-			f.text(at, key, false)
+			f.checkText(at, key, false)
 			if value := v.MapIndex(key); value.Kind() == reflect.String {
-				f.text(at, value, lines)
+				f.checkText(at, value, lines)
 			}
 		}
 	case reflect.String:

@@ -14,7 +14,7 @@ func TestEveryTextIsChecked(t *testing.T) {
 	several := map[string]bool{}
 	twoLines("", reflect.ValueOf(c).Elem(), false, several)
 	f := &findings{}
-	f.texts(c)
+	f.checkControlCharacters(c)
 	found := map[string]bool{}
 	for _, finding := range f.list {
 		found[finding.Path] = true

@@ -87,7 +87,7 @@ func parseYAML(text string) (map[string]any, error) {
 func asYAMLObject(object map[string]any) map[string]any {
 	encoded, err := yaml.Marshal(object)
 	if err != nil {
-		return nil // of texts and numbers only
+		return nil // cannot happen: there are only strings and numbers
 	}
 	out, err := parseYAML(string(encoded))
 	if err != nil {

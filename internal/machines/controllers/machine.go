@@ -361,5 +361,5 @@ func setCondition(m *v1alpha1.Machine, name string, status metav1.ConditionStatu
 	})
 }
 
-// maxTextLength limits the length of texts from providers and Nodes in a status or Event, in bytes.
+// maxTextLength limits the length of messages from providers and Nodes in a status or Event, in bytes.
 const maxTextLength = 1024

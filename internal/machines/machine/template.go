@@ -28,8 +28,8 @@ type metadata struct {
 	Taints          []v1alpha1.Taint  `json:"taints,omitempty"`
 }
 
-// newTemplate converts a template to texts that are equal if and only if the templates have the same meaning. The order
-// of keys in the provider spec, empty or missing lists, and a leading v in versions make no difference.
+// newTemplate converts a template to strings that are equal if and only if the templates have the same meaning. The
+// order of keys in the provider spec, empty or missing lists, and a leading v in versions make no difference.
 func newTemplate(t v1alpha1.MachineTemplateSpec) (rollout.Template, error) {
 	machine, err := machineText(t.Spec)
 	if err != nil {

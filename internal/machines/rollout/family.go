@@ -69,7 +69,7 @@ const (
 	Oldest DeletePolicy = "Oldest"
 )
 
-// Template is a machine template in the form of two texts. They are only compared, never parsed.
+// Template is a machine template in the form of two strings. They are only compared, never parsed.
 type Template struct {
 	// Machine contains the versions and the provider spec. A change requires a rollout.
 	Machine string

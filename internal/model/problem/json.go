@@ -2,7 +2,7 @@ package problem
 
 import "encoding/json"
 
-// Document is the JSON form of a problem: its code and parameters, and the texts made from them.
+// Document is the JSON form of a problem: its code and parameters, and the messages made from them.
 type Document struct {
 	Code       Code       `json:"code"`
 	Class      Class      `json:"class"`
@@ -27,12 +27,12 @@ type InstructionDocument struct {
 	Actions  []StepDocument `json:"actions,omitempty"`
 }
 
-// MarshalJSON writes the code, the parameters, and the texts made from them.
+// MarshalJSON writes the code, the parameters, and the messages made from them.
 func (p Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(Document{p.Code, p.Class(), p.Host, p.Parameters, p.Text(), p.Remedy()})
 }
 
-// UnmarshalJSON reads the code and the parameters; the texts follow from them.
+// UnmarshalJSON reads the code and the parameters; the messages follow from them.
 func (p *Problem) UnmarshalJSON(text []byte) error {
 	var in Document
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -42,7 +42,7 @@ func (p *Problem) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the texts of the reason and the steps, and the codes behind them.
+// MarshalJSON writes the messages of the reason and the steps, and the codes behind them.
 func (i Instruction) MarshalJSON() ([]byte, error) {
 	out := InstructionDocument{Host: i.Host, Reason: i.Reason(), Steps: i.Texts(), Problems: i.Problems}
 	for _, s := range i.Steps {
@@ -51,7 +51,7 @@ func (i Instruction) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads the codes; the texts follow from them.
+// UnmarshalJSON reads the codes; the messages follow from them.
 func (i *Instruction) UnmarshalJSON(text []byte) error {
 	var in InstructionDocument
 	if err := json.Unmarshal(text, &in); err != nil {

@@ -1,6 +1,6 @@
 // Package problem describes what is wrong with a cluster, and what to do about it, as values. A problem is a code with
-// named parameters. All texts for people (output, JSON, Events, conditions) come from one table of codes. A code never
-// changes its meaning and is a valid reason of a metav1.Condition.
+// named parameters. All messages for people (output, JSON, Events, conditions) come from one table of codes. A code
+// never changes its meaning and is a valid reason of a metav1.Condition.
 package problem
 
 import "strings"

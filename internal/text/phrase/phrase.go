@@ -19,7 +19,7 @@ func Count(n int, noun string) string {
 
 const ellipsis = "..."
 
-// Shorten returns at most limit bytes of a text: longer texts are cut and end in "...". Invalid UTF-8 is removed. limit
+// Shorten returns at most limit bytes of text: longer text is cut and ends in "...". Invalid UTF-8 is removed. limit
 // must be at least 3.
 func Shorten(text string, limit int) string {
 	if len(text) > limit {

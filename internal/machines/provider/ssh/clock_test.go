@@ -76,13 +76,13 @@ func (u *unsteady) carryOut(_ context.Context, m *v1alpha1.Machine, h *kubeone.H
 	if is := u.owner[h.UID]; is.UID != "" && is.UID != m.UID {
 		u.t.Errorf("a run of %s on %s, which is %s's", m.Name, h.Name, is.Name)
 	}
-	if !a.gone {
+	if !a.reset {
 		u.owner[h.UID] = claimOf(m) // the first step writes the marker
 	}
 	switch {
 	case u.breaks():
 		return errors.New("broken")
-	case a.gone:
+	case a.reset:
 		delete(u.owner, h.UID)
 	}
 	return nil

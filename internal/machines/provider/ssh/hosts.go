@@ -100,7 +100,7 @@ func (r hosts) returnHost(ctx context.Context, h *kubeone.Host) (reconcile.Resul
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: h.Status.Claim.Namespace, Name: h.Status.Claim.Name, UID: h.Status.Claim.UID,
 	}}
-	if done, err := r.ensureAim(ctx, machine, h, aim{gone: true, what: "return"}); !done {
+	if done, err := r.ensureAim(ctx, machine, h, aim{reset: true, what: "return"}); !done {
 		before := h.DeepCopy()
 		h.Status.Message = phrase.Shorten("its Machine no longer exists: "+err.Error(), maxMessageLength)
 		if h.Status.Message != before.Status.Message {

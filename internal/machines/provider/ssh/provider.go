@@ -111,7 +111,7 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 // leaveHost resets a host that could not become the Node of the Machine, and returns it to the pool. The Machine then
 // gets another host.
 func (p *Provider) leaveHost(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machine) error {
-	done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"})
+	done, err := p.ensureAim(ctx, m, h, aim{reset: true, what: "return"})
 	if !done {
 		return err
 	}
@@ -160,7 +160,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := p.setState(ctx, h, kubeone.HostReturning, "its Machine is being deleted"); err != nil {
 		return err
 	}
-	switch done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"}); {
+	switch done, err := p.ensureAim(ctx, m, h, aim{reset: true, what: "return"}); {
 	case errors.Is(err, errUnresponsive):
 		return nil // the Host stays claimed until the Host controller can return it
 	case !done:

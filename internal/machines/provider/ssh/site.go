@@ -55,10 +55,10 @@ func (ca knownCA) CA() string { return string(ca) }
 
 func (knownCA) Know(string) error { return nil }
 
-// aim is the goal of a run. The host should match the spec of its Machine, or be reset if gone is true.
+// aim is the goal of a run. The host should match the spec of its Machine, or be reset if reset is true.
 type aim struct {
-	what string // a word for messages
-	gone bool
+	what  string // a word for messages
+	reset bool   // the host is returned
 	// turn says whether the host may apply the settings of this revision. "" is an unknown revision.
 	turn     decide.Turn
 	revision string
@@ -81,8 +81,8 @@ func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeon
 			return err
 		}
 		a.onBegin = func() { p.runs.noteBegun(m.UID) }
-		err = p.work(ctx, machineCopy, hostCopy, a, a.gone && isGivenUp(machineCopy, lost, p.site.Now()))
-		if a.gone {
+		err = p.work(ctx, machineCopy, hostCopy, a, a.reset && isGivenUp(machineCopy, lost, p.site.Now()))
+		if a.reset {
 			return err
 		}
 		return p.settings.noteResult(machineCopy.UID, a.revision, err)
@@ -106,8 +106,8 @@ func (p *Provider) notReportingSince(ctx context.Context, m *v1alpha1.Machine, h
 
 // targetKey returns a key for the target of a run: a hash of the desired versions, or "gone" for a host that is
 // returned.
-func targetKey(m *v1alpha1.Machine, gone bool) string {
-	if gone {
+func targetKey(m *v1alpha1.Machine, reset bool) string {
+	if reset {
 		return "gone"
 	}
 	text, _ := json.Marshal(m.Spec.Versions) // strings cannot fail
@@ -117,7 +117,7 @@ func targetKey(m *v1alpha1.Machine, gone bool) string {
 
 // goalKey returns the goal that identifies the aim in ensureRun. It is equal for equal aims.
 func (a aim) goalKey(m *v1alpha1.Machine, h *kubeone.Host) string {
-	text := targetKey(m, a.gone) + " on " + string(h.UID)
+	text := targetKey(m, a.reset) + " on " + string(h.UID)
 	if a.revision != "" {
 		text += " with " + a.revision + " " + string(a.turn)
 	}
@@ -145,7 +145,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
-	want, mirror, control, err := s.desiredCluster(ctx, facts.World.API, m, h, a.gone)
+	want, mirror, control, err := s.desiredCluster(ctx, facts.World.API, m, h, a.reset)
 	if err != nil {
 		return planError(err)
 	}
@@ -171,7 +171,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return err
 	}
 	return carryOut(ctx, one, engine.Worker{
-		MachineDeleted: a.gone, APIServers: apiServers(facts.World.API, control), GivenUp: givenUp, Turn: a.turn,
+		MachineDeleted: a.reset, APIServers: apiServers(facts.World.API, control), GivenUp: givenUp, Turn: a.turn,
 	}, a.onBegin)
 }
 
@@ -224,13 +224,13 @@ func unreadableRecord(r *record.Record) error {
 
 // desiredCluster returns the desired cluster, with the host of the Machine as its only host. The other settings and the
 // mirror come from the recorded manifest. Control contains the Node names of the control-plane hosts in the manifest.
-func (s *Site) desiredCluster(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
+func (s *Site) desiredCluster(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, reset bool,
 ) (want desired.Cluster, mirror string, control map[string]bool, err error) {
 	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
 		return want, "", nil, err
 	}
-	if !gone { // a host that is being returned receives no certificate
+	if !reset { // a host that is being returned receives no certificate
 		if err := CheckReserved(loaded.Cluster, r, h); err != nil {
 			return want, "", nil, err
 		}
