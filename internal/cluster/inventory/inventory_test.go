@@ -95,6 +95,15 @@ func identities(names ...string) []observed.AddonObject {
 	return out
 }
 
+// handOver labels an object as kubectl does.
+func handOver(o *unstructured.Unstructured) {
+	o.SetLabels(map[string]string{resources.AddonLabel: "web"})
+	o.SetManagedFields(append(o.GetManagedFields(), metav1.ManagedFieldsEntry{
+		Manager: "kubectl-label", Operation: metav1.ManagedFieldsOperationUpdate,
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:kubeone.io/addon":{}}}}`)},
+	}))
+}
+
 func newKeeper(existing ...unstructured.Unstructured) (Keeper, *fakeObjects) {
 	f := &fakeObjects{objects: map[string]*unstructured.Unstructured{}, forced: map[string]bool{}}
 	for i := range existing {
@@ -160,7 +169,7 @@ func TestObjectsThatLeaveAnAddonAreDeleted(t *testing.T) {
 func TestForeignObjectsAreNeitherTakenOverNorDeleted(t *testing.T) {
 	t.Parallel()
 	labelled := object("mine")
-	labelled.SetLabels(map[string]string{resources.AddonLabel: "web"})
+	handOver(&labelled)
 	k, api := newKeeper(object("theirs"), labelled)
 	k.apply(t, Change{Objects: objects("theirs", "mine", "new")})
 	if got := k.names(t, "web"); got != "theirs! mine new" {
@@ -171,6 +180,11 @@ func TestForeignObjectsAreNeitherTakenOverNorDeleted(t *testing.T) {
 	}
 	k.apply(t, Change{Objects: objects("theirs", "new")}) // it stays foreign, although kubeone has applied it
 	if got := k.names(t, "web"); got != "theirs! new mine" || api.forced["theirs"] {
+		t.Errorf("inventory %s", got)
+	}
+	handOver(api.objects["theirs"])
+	k.apply(t, Change{Objects: objects("theirs", "new")})
+	if got := k.names(t, "web"); got != "theirs new mine" || !api.forced["theirs"] {
 		t.Errorf("inventory %s", got)
 	}
 	deleted := identities("theirs", "new")

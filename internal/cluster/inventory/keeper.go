@@ -2,7 +2,9 @@ package inventory
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +39,8 @@ type Change struct {
 
 // ApplyAddon applies the objects of an addon and deletes those in Delete. An object that existed before the addon was
 // applied is never deleted. If such an object has another value in one of the fields, ApplyAddon fails with an
-// *apicall.Error of class Operator, unless the object has resources.AddonLabel with the name of the addon.
+// *apicall.Error of class Operator, unless another program or
+// person has set resources.AddonLabel on the object to the name of the addon.
 //
 // The inventory is complete at every moment: it contains each object before the object is created, and until the object
 // is deleted.
@@ -90,17 +93,37 @@ func (k Keeper) findForeign(ctx context.Context, c Change, before []observed.Add
 	group.SetLimit(maxParallel)
 	for i := range c.Objects {
 		out[i] = resources.Identify(&c.Objects[i])
-		if was, found := known[out[i].Key()]; found {
-			out[i].Foreign = was.Foreign
+		was, listed := known[out[i].Key()]
+		if listed && !was.Foreign {
 			continue
 		}
 		group.Go(func() error {
 			live, err := k.Applier.Find(ctx, &c.Objects[i])
-			out[i].Foreign = live != nil && live.GetLabels()[resources.AddonLabel] != c.Addon && !ssa.IsManaged(live)
+			out[i].Foreign = live != nil && (listed || !ssa.IsManaged(live)) && !isHandedOver(live, c.Addon)
 			return err
 		})
 	}
 	return out, group.Wait()
+}
+
+// isHandedOver reports whether another program or person has labelled the live object as part of the addon.
+func isHandedOver(live *unstructured.Unstructured, addon string) bool {
+	return live.GetLabels()[resources.AddonLabel] == addon &&
+		slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+			return f.Manager != apicall.FieldManager && setsLabel(f, resources.AddonLabel)
+		})
+}
+
+func setsLabel(f metav1.ManagedFieldsEntry, label string) bool {
+	if f.FieldsV1 == nil {
+		return false
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields); err != nil {
+		return false
+	}
+	_, found, err := unstructured.NestedFieldNoCopy(fields, "f:metadata", "f:labels", "f:"+label)
+	return found && err == nil
 }
 
 // deleteObjects deletes the objects in reverse order, except those that others have created.
