@@ -67,7 +67,7 @@ func TestUndeclaredCustomAddonsAreRemoved(t *testing.T) {
 				t.Errorf("%s: %v, want %v", d.Route, d.RemoveAddons, c.want)
 			}
 			warned := slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
-				return p.Code == problem.InventoryUnreadable && p.String() == "InventoryUnreadable(addon=broken, problem=it is an x)"
+				return p.String() == "InventoryUnreadable(addon=broken, problem=it is an x)"
 			})
 			if !warned {
 				t.Errorf("no warning about the unreadable inventory: %v", d.Warnings)
@@ -86,6 +86,16 @@ func TestACustomAddonWithoutInventoryIsAppliedAgain(t *testing.T) {
 		t.Errorf("%s: %v", d.Route, d.Addons)
 	}
 	in.Is.API.Inventories = map[string]observed.Inventory{"web": {}}
+	if d := Decide(in); len(d.Addons) > 0 {
+		t.Errorf("%s: %v", d.Route, d.Addons)
+	}
+	left := observed.AddonObject{APIVersion: "v1", Kind: "Secret", Namespace: "web", Name: "left"}
+	in.Is.API.Inventories = map[string]observed.Inventory{"web": {Objects: []observed.AddonObject{left}}}
+	if d := Decide(in); !slices.Equal(d.Addons, []string{"web"}) {
+		t.Errorf("an object of an interrupted apply is left: %s: %v", d.Route, d.Addons)
+	}
+	left.Foreign = true
+	in.Is.API.Inventories = map[string]observed.Inventory{"web": {Objects: []observed.AddonObject{left}}}
 	if d := Decide(in); len(d.Addons) > 0 {
 		t.Errorf("%s: %v", d.Route, d.Addons)
 	}

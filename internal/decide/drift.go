@@ -78,9 +78,8 @@ func (v *view) staleAddons() []string {
 	}
 	var out []string
 	for name, want := range v.in.Addons {
-		_, listed := v.in.Is.API.Inventories[name]
 		if v.in.Is.API.Addons[name] != want || len(v.in.Is.API.Compared[name].Differences) > 0 ||
-			!listed && slices.Contains(v.in.CustomAddons, name) {
+			v.lacksInventory(name) {
 			out = append(out, name)
 		}
 	}

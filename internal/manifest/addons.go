@@ -98,8 +98,8 @@ func (l *loader) addonValues(global map[string]string) folder.Values {
 	return v
 }
 
-// addonParams returns the parameters of an addon in the manifest and in the credentials file. The same parameter in both
-// is an error.
+// addonParams returns the parameters of an addon in the manifest and in the credentials file. The same parameter in
+// both is an error.
 func (l *loader) addonParams(at string, entry v1beta2.Addon) map[string]string {
 	out := l.resolveParams(at+".params", entry.Params)
 	for name, value := range l.secretParams[entry.Name] {

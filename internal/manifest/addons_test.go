@@ -51,8 +51,9 @@ func folderFiles() map[string]string {
 	return map[string]string{
 		"addons/alpha/a.yaml": configMapOf("alpha", `size: "{{ .Params.size }}", tier: "{{ .Params.tier }}"`),
 		"addons/raw/a.yaml":   configMapOf("raw", `rule: "{{ $labels.pod }}"`),
-		"addons/zeta/a.yaml":  configMapOf("zeta", `token: "{{ .Params.token }}", version: "{{ .Config.Versions.Kubernetes }}"`),
-		"addons/last.yaml":    configMapOf("last", `cluster: "{{ .CCMClusterName }}"`),
+		"addons/zeta/a.yaml": configMapOf("zeta",
+			`token: "{{ .Params.token }}", version: "{{ .Config.Versions.Kubernetes }}"`),
+		"addons/last.yaml": configMapOf("last", `cluster: "{{ .CCMClusterName }}"`),
 	}
 }
 
@@ -148,9 +149,11 @@ func TestAddonsThatAreRefused(t *testing.T) {
 			`addons.addons[1].name: "alpha" is listed twice`},
 		"variable": {"{path: addons, globalParams: {a: 'env:UNSET'}}", "", "",
 			"addons.globalParams.a: the environment variable UNSET is not set"},
-		"template":  {"{path: addons}", "addons/alpha/a.yaml", "a: 1\n{{ nope }}", `addons/alpha/a.yaml:2: error: addons: function "nope" not defined`},
-		"name":      {"{path: addons}", "addons/Upper/a.yaml", "", `addons.path: "Upper" is not a valid addon name`},
-		"no object": {"{path: addons}", "addons/alpha/b.yaml", "a: 1", "addons/alpha/b.yaml: error: addons: document 1: apiVersion is missing"},
+		"template": {"{path: addons}", "addons/alpha/a.yaml", "a: 1\n{{ nope }}",
+			`addons/alpha/a.yaml:2: error: addons: function "nope" not defined`},
+		"name": {"{path: addons}", "addons/Upper/a.yaml", "", `addons.path: "Upper" is not a valid addon name`},
+		"no object": {"{path: addons}", "addons/alpha/b.yaml", "a: 1",
+			"addons/alpha/b.yaml: error: addons: document 1: apiVersion is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

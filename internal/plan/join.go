@@ -221,7 +221,7 @@ func (b *builder) controllerFiles(h desired.Host) {
 // removeAddons plans the removal of addons.
 func (b *builder) removeAddons(names []string) {
 	for _, name := range names {
-		deleted, kept := b.objectsToDelete(name)
+		deleted, kept := decide.LeftObjects(b.in, b.world.Is.API, name)
 		reason := "it is no longer in the manifest"
 		if slices.Contains(b.in.DeletedAddons, name) {
 			reason = "the manifest deletes it"

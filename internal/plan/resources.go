@@ -115,47 +115,13 @@ func (b *builder) applyAddons(names []string) {
 // applyAddon plans one addon and returns the ID of the step.
 func (b *builder) applyAddon(name string, needs []string) string {
 	had := b.world.Is.API.Addons[name]
-	deleted, kept := b.objectsToDelete(name)
+	deleted, kept := decide.LeftObjects(b.in, b.world.Is.API, name)
 	intent := step.With(step.ApplyAddonParams{Addon: name, Delete: deleted})
 	intent.Digest = b.in.Addons[name]
 	return b.onCluster("addon/"+name, Step{
 		Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
 		Reason: b.addonReason(name, had), Needs: slices.Clone(needs), Changes: describeDeletions(deleted, kept),
 	})
-}
-
-// objectsToDelete returns the objects in the inventory of an addon that are part of no desired addon, without foreign
-// ones. Of these, kept are the objects whose deletion would delete more than the addon, unless the manifest asks to
-// delete the addon.
-func (b *builder) objectsToDelete(name string) (deleted, kept []observed.AddonObject) {
-	desiredKeys := map[string]bool{}
-	for other := range b.in.Addons {
-		for _, o := range b.in.AddonObjects[other] {
-			desiredKeys[o.Key()] = true
-		}
-	}
-	for _, o := range b.appliedObjects(name) {
-		switch {
-		case desiredKeys[o.Key()] || o.Foreign:
-		case o.HoldsOthers() && !slices.Contains(b.in.DeletedAddons, name):
-			kept = append(kept, o)
-		default:
-			deleted = append(deleted, o)
-		}
-	}
-	return deleted, kept
-}
-
-// appliedObjects returns the objects of an addon in the cluster. kubeone's own addons may have been applied before it
-// kept inventories.
-func (b *builder) appliedObjects(name string) []observed.AddonObject {
-	if held := b.world.Is.API.Inventories[name]; len(held.Objects) > 0 {
-		return held.Objects
-	}
-	if b.world.Is.API.Addons[name] != "" && b.in.Want.IsOwnAddon(name) {
-		return b.in.AddonObjects[name]
-	}
-	return nil
 }
 
 // maxDeletions is how many objects the changes of a step name.
@@ -201,7 +167,7 @@ func (b *builder) addonReason(name, had string) string {
 	case had != b.in.Addons[name]:
 		return "the cluster runs an older version of it"
 	case len(b.world.Is.API.Compared[name].Differences) == 0:
-		return "the list of its objects is not in the cluster"
+		return "the list of its objects in the cluster differs"
 	}
 	return listDifferences(b.world.Is.API.Compared[name].Differences)
 }

@@ -171,7 +171,8 @@ func TestWaitFor(t *testing.T) {
 	b.fails(`wait_for_pods "etcd kube-apiserver" 0 "the API server" false`,
 		"gave up after 0 s waiting for the API server; kube-apiserver says: Error: unknown flag: --odd")
 	b.command("systemctl", "[ \"$1\" != show ] || echo 4")
-	b.command("journalctl", "printf '%s\\n' 'E1130 rlimit err=\"not permitted\"' 'E1130 err=\"too much CPU\"' 'I1130 error' "+
+	b.command("journalctl", "printf '%s\\n' 'E1130 rlimit err=\"not permitted\"' "+
+		"'E1130 err=\"too much CPU\"' 'I1130 error' "+
 		"'kubelet.service: Main process exited' 'Starting kubelet' 'E1130 rlimit err=\"not permitted\"'")
 	b.fails(`wait_for_pods etcd 0 "etcd" false`, "waiting for etcd; the kubelet ended 4 times: correct what it says, "+
 		`in the manifest or on the host, and apply again: E1130 err="too much CPU"`)

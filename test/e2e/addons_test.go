@@ -79,7 +79,7 @@ kind: Widget
 metadata: {name: first, namespace: addon-web}
 spec: {rule: '{{ $labels.pod }}'}
 `
-	addonToken = "t0p-s3cret-of-the-addon" //nolint:gosec // of a test
+	addonToken = "t0p-s3cret-of-the-addon"
 )
 
 // writeAddons replaces the addons' folder by these files.
@@ -206,7 +206,8 @@ func addonMistakes(s *scenario) {
 	for text, says := range map[string]string{
 		"a: 1\nb: {{ nope }}\n": `addons/web/bad.yaml:2: error: addons: function "nope" not defined`,
 		"kind: Pod\n":           "addons/web/bad.yaml: error: addons: document 1: apiVersion is missing",
-		"apiVersion: v1\nkind: Secret\nmetadata: {name: token, namespace: addon-web}\n": "the Secret addon-web/token is also in addon",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: token, namespace: addon-web}\n": "the Secret addon-web/token is " +
+			"also in addon",
 	} {
 		s.must(os.WriteFile(bad, []byte(text), 0o600))
 		s.runCommand(15, []string{"plan"}, says)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -143,15 +142,4 @@ func readFiles(fsys fs.FS, dir string, left *int) ([]File, error) {
 		out = append(out, File{Path: at, Text: string(text)})
 	}
 	return out, nil
-}
-
-// WithParams returns the addon with these parameters, which take precedence over its own.
-func (a Addon) WithParams(params map[string]string) Addon {
-	merged := maps.Clone(a.Params)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	maps.Copy(merged, params)
-	a.Params = merged
-	return a
 }

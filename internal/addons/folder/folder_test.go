@@ -178,22 +178,27 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		line int
 		says string
 	}{
-		"syntax":          {"a: 1\n{{ if }}", 2, "missing value for if"},
-		"function":        {"{{ lookup }}", 1, `function "lookup" not defined`},
-		"field":           {"a: 1\nb: 2\nc: {{ .InternalImages.Get }}", 3, "can't evaluate field InternalImages"},
-		"required":        {`{{ required "set params.token" .Params.token }}`, 1, "set params.token"},
-		"environment":     {`{{ env "HOME" }}`, 1, `function "env" not defined`},
-		"chance":          {configMap + "data: {a: {{ randAlphaNum 8 }}}", 0, "renders another text each time"},
-		"loop":            {`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, 1, "exceeded maximum template depth"},
-		"many":            {`{{ range until 100001 }}x{{ end }}`, 1, "more than 100000 steps"},
-		"long":            {`{{ repeat 1000000000 "x" }}`, 1, "repeat: the count must be"},
-		"large":           {`{{ range until 100000 }}{{ repeat 1000 "x" }}{{ end }}`, 0, "renders more than 32 MiB"},
-		"no kind":         {"apiVersion: v1\nmetadata: {name: a}", 0, "document 1: kind is missing"},
-		"no name":         {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: a}", 0, "generateName is not supported"},
-		"key twice":       {configMap + "kind: Secret", 0, `key "kind" already set`},
-		"no YAML":         {configMap + "---\n[", 0, "document 2: "},
-		"item in a list":  {"apiVersion: v1\nkind: List\nitems: [{kind: Pod}]", 0, "items[0]: apiVersion is missing"},
-		"too many":        {`{{ range $i := until 5001 }}{apiVersion: v1, kind: Pod, metadata: {name: p{{ $i }}}}` + "\n---\n{{ end }}", 0, "more than 5000 objects"},
+		"syntax":      {"a: 1\n{{ if }}", 2, "missing value for if"},
+		"function":    {"{{ lookup }}", 1, `function "lookup" not defined`},
+		"field":       {"a: 1\nb: 2\nc: {{ .InternalImages.Get }}", 3, "can't evaluate field InternalImages"},
+		"required":    {`{{ required "set params.token" .Params.token }}`, 1, "set params.token"},
+		"environment": {`{{ env "HOME" }}`, 1, `function "env" not defined`},
+		"chance":      {configMap + "data: {a: {{ randAlphaNum 8 }}}", 0, "renders another text each time"},
+		"loop": {
+			`{{ define "a" }}{{ template "a" }}{{ end }}{{ template "a" }}`, 1, "exceeded maximum template depth",
+		},
+		"many":           {`{{ range until 100001 }}x{{ end }}`, 1, "more than 100000 steps"},
+		"long":           {`{{ repeat 1000000000 "x" }}`, 1, "repeat: the count must be"},
+		"large":          {`{{ range until 100000 }}{{ repeat 1000 "x" }}{{ end }}`, 0, "renders more than 32 MiB"},
+		"no kind":        {"apiVersion: v1\nmetadata: {name: a}", 0, "document 1: kind is missing"},
+		"no name":        {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: a}", 0, "generateName is not supported"},
+		"key twice":      {configMap + "kind: Secret", 0, `key "kind" already set`},
+		"no YAML":        {configMap + "---\n[", 0, "document 2: "},
+		"item in a list": {"apiVersion: v1\nkind: List\nitems: [{kind: Pod}]", 0, "items[0]: apiVersion is missing"},
+		"too many": {
+			`{{ range $i := until 5001 }}{apiVersion: v1, kind: Pod, metadata: {name: p{{ $i }}}}` + "\n---\n{{ end }}",
+			0, "more than 5000 objects",
+		},
 		"namespace digit": {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: 1}", 0, "is not a text"},
 	} {
 		t.Run(name, func(t *testing.T) {

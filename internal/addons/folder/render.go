@@ -36,9 +36,9 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Render returns the objects of an addon in the order of its files, with resources.AddonLabel. Lists are replaced with their items.
-// Equal arguments give equal objects: a template whose text differs between two executions is refused, because its
-// objects would change with every run. Mistakes in a file are a *FileError.
+// Render returns the objects of an addon in the order of its files, with resources.AddonLabel. Lists are replaced with
+// their items. Equal arguments give equal objects: a template whose text differs between two executions is refused,
+// because its objects would change with every run. Mistakes in a file are a *FileError.
 func Render(a Addon, v Values) ([]resources.Object, error) {
 	var out []resources.Object
 	for _, f := range a.Files {

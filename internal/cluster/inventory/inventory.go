@@ -1,5 +1,5 @@
-// Package inventory applies and removes addons. It keeps an inventory of the objects of each addon in the cluster, so that
-// objects that are no longer part of an addon can be found and deleted.
+// Package inventory applies and removes addons. It keeps an inventory of the objects of each addon in the cluster, so
+// that objects that are no longer part of an addon can be found and deleted.
 package inventory
 
 import (

@@ -100,7 +100,7 @@ func handOver(o *unstructured.Unstructured) {
 	o.SetLabels(map[string]string{resources.AddonLabel: "web"})
 	o.SetManagedFields(append(o.GetManagedFields(), metav1.ManagedFieldsEntry{
 		Manager: "kubectl-label", Operation: metav1.ManagedFieldsOperationUpdate,
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:kubeone.io/addon":{}}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:kubeone.io/addon":{}}}}`),
 	}))
 }
 

@@ -18,8 +18,8 @@ type Waiter struct {
 	Kubernetes kubernetes.Interface
 }
 
-// WaitRollout waits until all pods of a DaemonSet, Deployment or StatefulSet have the latest template and are available. It does not
-// wait for DaemonSet pods on Nodes that are not Ready, and returns the names of these Nodes.
+// WaitRollout waits until all pods of a DaemonSet, Deployment or StatefulSet have the latest template and are
+// available. It does not wait for DaemonSet pods on Nodes that are not Ready, and returns the names of these Nodes.
 func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	op := "wait for " + w.Kind
 	switch w.Kind {

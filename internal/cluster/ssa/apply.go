@@ -61,8 +61,8 @@ func (c *Applier) ApplyOver(ctx context.Context, objects []unstructured.Unstruct
 	return err
 }
 
-// Find returns the live object with the kind, namespace and name of o, or nil if there is none or the API does not serve
-// the kind. It ignores the version of o if the API no longer serves it.
+// Find returns the live object with the kind, namespace and name of o, or nil if there is none or the API does not
+// serve the kind. It ignores the version of o if the API no longer serves it.
 func (c *Applier) Find(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var found *unstructured.Unstructured
 	err := c.withRetry(ctx, "read", o, func(ctx context.Context) error {
@@ -80,8 +80,8 @@ func (c *Applier) Find(ctx context.Context, o *unstructured.Unstructured) (*unst
 	return found, err
 }
 
-// anyVersion returns the resource of an object in its version, or in another one if that is no longer served. It returns
-// nil if the API does not serve the kind at all.
+// anyVersion returns the resource of an object in its version, or in another one if that is no longer served. It
+// returns nil if the API does not serve the kind at all.
 func (c *Applier) anyVersion(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	where, err := c.Resource(o)
 	if !meta.IsNoMatchError(err) {

@@ -39,7 +39,8 @@ func revokeTokensRow() row {
 	}
 }
 
-// ApplyAddonParams name the addon, and objects that are no longer part of it. The intent's Digest is that of its objects.
+// ApplyAddonParams name the addon, and objects that are no longer part of it. The intent's Digest is that of its
+// objects.
 type ApplyAddonParams struct {
 	Addon  string                 `json:"addon,omitempty"`
 	Delete []observed.AddonObject `json:"delete,omitempty"`
