@@ -9,7 +9,7 @@ GOLANGCI_LINT  := $(TOOLS)/golangci-lint-v2.15.0/golangci-lint
 GOVULNCHECK    := $(TOOLS)/govulncheck-v1.8.0/govulncheck
 CONTROLLER_GEN := $(TOOLS)/controller-gen-v0.21.0/controller-gen
 
-VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.1.0-dev+$$(git rev-parse --short HEAD 2>/dev/null || echo unknown))
+VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.1.0+$$(git rev-parse --short HEAD 2>/dev/null || echo unknown))
 LDFLAGS := -s -w -X kubeone/internal/cli.Version=$(VERSION)
 
 # Packages whose coverage is measured, and the per cent of statements that their tests must reach.

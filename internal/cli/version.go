@@ -11,7 +11,7 @@ import (
 )
 
 // Version is the version of kubeone, set by the build.
-var Version = "v0.1.0-dev" //nolint:gochecknoglobals // set by -ldflags -X
+var Version = "v0.1.0" //nolint:gochecknoglobals // set by -ldflags -X
 
 // newVersionCommand returns "kubeone version".
 func newVersionCommand(stdio IO) *cobra.Command {
