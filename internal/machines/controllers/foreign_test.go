@@ -121,30 +121,30 @@ func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 		"a deployment": {
 			[]client.Object{deploymentOf(theirs), setOfProvider("web-1", theirs, md),
 				machineOfProvider("m-1", theirs, nil)},
-			`the provider "aws"`, nil,
+			`kubeone does not support the provider "aws"`, nil,
 		},
 		"a set of a deployment of ours": {
 			[]client.Object{deploymentOf(ours), setOfProvider("web-0", ours, nil), setOfProvider("web-1", theirs, md)},
-			`its MachineSet web-1: the provider "aws"`, nil,
+			`its MachineSet web-1: kubeone does not support the provider "aws"`, nil,
 		},
 		"a Machine of a deployment of ours": {
 			[]client.Object{deploymentOf(ours), setOfProvider("web-1", ours, md),
 				machineOfProvider("m-0", ours, nil),
 				machineOfProvider("m-1", theirs, setOfProvider("web-1", ours, nil))},
-			`its Machine m-1: the provider "aws"`, nil,
+			`its Machine m-1: kubeone does not support the provider "aws"`, nil,
 		},
 		"a Machine with other labels than its set of ours": {
 			[]client.Object{deploymentOf(ours), setOfProvider("web-1", ours, md), released},
-			`its Machine m-1: the provider "aws"`, nil,
+			`its Machine m-1: kubeone does not support the provider "aws"`, nil,
 		},
 		"a set without a deployment": {
 			[]client.Object{setOfProvider("web-1", theirs, nil), machineOfProvider("m-1", theirs, nil)},
-			`the provider "aws"`, nil,
+			`kubeone does not support the provider "aws"`, nil,
 		},
 		"a Machine of a set of ours": {
 			[]client.Object{setOfProvider("web-1", ours, nil),
 				machineOfProvider("m-1", theirs, setOfProvider("web-1", ours, nil))},
-			`its Machine m-1: the provider "aws"`, nil,
+			`its Machine m-1: kubeone does not support the provider "aws"`, nil,
 		},
 		"an orphan that a set of ours selects": { // it makes a Machine of its own instead
 			[]client.Object{setOfProvider("web-1", ours, nil), machineOfProvider("m-1", theirs, nil)}, "",
