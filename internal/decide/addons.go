@@ -6,9 +6,9 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// LeftObjects returns the objects of an addon in the cluster that are part of no desired addon, without foreign ones. Of
-// these, kept are the objects whose deletion would delete more than the addon, unless the manifest asks to delete the
-// addon.
+// LeftObjects returns the objects of an addon in the cluster that are part of no desired addon, without foreign ones.
+// Of these, kept are the objects whose deletion would delete more than the addon, unless the manifest asks to delete
+// the addon.
 func LeftObjects(in Input, api observed.API, name string) (deleted, kept []observed.AddonObject) {
 	desiredKeys := map[string]bool{}
 	for other := range in.Addons {

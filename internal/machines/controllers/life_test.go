@@ -268,7 +268,8 @@ func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 		if diff := cmp.Diff(before, o.machine()); diff != "" {
 			t.Errorf("deleted: %t, it is another one (-before +after):\n%s", deleted, diff)
 		}
-		if said := eventOf(recorder); !strings.Contains(said, `ignores this object: kubeone does not support the provider "slow"`) {
+		if said := eventOf(recorder); !strings.Contains(said, "ignores this object: kubeone does not support the "+
+			`provider "slow"`) {
 			t.Errorf("deleted: %t, the Event says %s", deleted, said)
 		}
 	}
