@@ -166,6 +166,7 @@ func (c *cluster) objectsOf(t *testing.T) objects {
 		"/apis/certificates.k8s.io/v1/certificatesigningrequests": object{
 			"kind": "CertificateSigningRequestList", "apiVersion": "certificates.k8s.io/v1", "items": list{},
 		},
+		systemPath + "/configmaps": object{"kind": "ConfigMapList", "apiVersion": "v1", "items": list{}},
 		systemPath + "/configmaps/kubeadm-config": object{"kind": "ConfigMap", "apiVersion": "v1", "data": object{
 			"ClusterConfiguration": "controlPlaneEndpoint: " + endpointHost + ":6443\n",
 		}},
