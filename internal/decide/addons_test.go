@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -98,5 +99,65 @@ func TestACustomAddonWithoutInventoryIsAppliedAgain(t *testing.T) {
 	in.Is.API.Inventories = map[string]observed.Inventory{"web": {Objects: []observed.AddonObject{left}}}
 	if d := Decide(in); len(d.Addons) > 0 {
 		t.Errorf("%s: %v", d.Route, d.Addons)
+	}
+}
+
+// Whatever inventories say, nothing is deleted that is desired, foreign, or holds what others may own.
+func TestOnlyOwnLeftObjectsAreDeleted(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	kinds := []string{"Secret", "Namespace", "Deployment", "CustomResourceDefinition"}
+	pick := func() observed.AddonObject {
+		return observed.AddonObject{
+			APIVersion: []string{"v1", "apps/v1", "apps/v1beta1"}[r.IntN(3)], Kind: kinds[r.IntN(len(kinds))],
+			Namespace: "web", Name: string(rune('a' + r.IntN(4))), Foreign: r.IntN(4) == 0,
+		}
+	}
+	names := []string{"flannel", "web", "old", "other"}
+	deletions := 0
+	for range 20_000 {
+		in := Input{Addons: map[string]string{}, AddonObjects: map[string][]observed.AddonObject{}}
+		api := observed.API{Addons: map[string]string{}, Inventories: map[string]observed.Inventory{}}
+		wanted := map[string]bool{}
+		for _, name := range names {
+			for range r.IntN(4) {
+				o := pick()
+				o.Foreign = false
+				in.AddonObjects[name] = append(in.AddonObjects[name], o)
+			}
+			if r.IntN(2) == 0 {
+				in.Addons[name] = "d"
+				for _, o := range in.AddonObjects[name] {
+					wanted[o.Key()] = true
+				}
+			}
+			if r.IntN(3) > 0 {
+				held := observed.Inventory{}
+				for range r.IntN(5) {
+					held.Objects = append(held.Objects, pick())
+				}
+				api.Inventories[name], api.Addons[name] = held, "d"
+			}
+			if r.IntN(4) == 0 {
+				in.DeletedAddons = append(in.DeletedAddons, name)
+			}
+		}
+		for _, name := range names {
+			deleted, kept := LeftObjects(in, api, name)
+			deletions += len(deleted)
+			for _, o := range append(slices.Clone(deleted), kept...) {
+				if wanted[o.Key()] || o.Foreign || !slices.Contains(api.Inventories[name].Objects, o) {
+					t.Fatalf("addon %s: %+v is left in %+v, with %+v", name, o, api, in)
+				}
+			}
+			for _, o := range deleted {
+				if o.HoldsOthers() && !slices.Contains(in.DeletedAddons, name) {
+					t.Fatalf("addon %s: %+v is deleted", name, o)
+				}
+			}
+		}
+	}
+	if deletions < 1000 {
+		t.Errorf("only %d deletions", deletions)
 	}
 }
