@@ -88,13 +88,19 @@ last_words() {
 # kubelet_error prints the last error that the kubelet logged before it ended, or else the last error in its recent log,
 # or else the last line.
 kubelet_error() {
-	recent=$(journalctl -u kubelet -n 400 --no-pager -o cat | grep -v '^$' || :)
-	why=$(printf '%s\n' "$recent" | awk '
-		/Main process exited/ { ended = last }
-		!/^I[0-9]/ && !/Main process exited/ && tolower($0) ~ /err=|error|invalid/ { last = $0 }
-		END { print ended ? ended : last }')
-	[ -n "$why" ] || why=$(printf '%s\n' "$recent" | tail -n 1)
-	printf '%s\n' "$why"
+	journalctl -u kubelet -n 400 --no-pager -o cat | {
+		last='' ended='' line='' any=''
+		while IFS= read -r line; do
+			case $line in
+			'') continue ;;
+			*'Main process exited'*) ended=$last ;;
+			I[0-9]*) ;;
+			*err=* | *[Ee]rror* | *[Ii]nvalid*) last=$line ;;
+			esac
+			any=$line
+		done
+		printf '%s\n' "${ended:-${last:-$any}}"
+	}
 }
 
 # RUNTIME_DIRTY is a file that exists while containerd has not restarted with its latest configuration.
