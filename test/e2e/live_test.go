@@ -162,7 +162,7 @@ func editedFiles(s *scenario) {
 	s.checkEqual("the containers that run", containers, s.listContainers())
 	s.checkEqual("the static pod with the flag", added, sum("cp-2", pod))
 	s.runCommand(2, []string{"plan", "--force-upgrade", "--discard-edits"},
-		setIDs+"its upgrade overwrites edits of ")
+		"cp-2: its upgrade overwrites edits of "+setIDs)
 	s.breakHost(s.Lab.Host("cp-2"), "mv /root/kept "+pod)
 	s.schedulerHas("cp-2", checkFlag, 0)
 	s.nothingToDo()
