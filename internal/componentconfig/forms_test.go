@@ -3,6 +3,8 @@ package componentconfig
 import (
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // The displayed settings are those of kubeadm's patch, and the flags are those of its configuration.
@@ -31,5 +33,39 @@ func TestSettingsThatAreShownAreThoseThatKubeadmGets(t *testing.T) {
 	}
 	if got := ComponentPatterns(); len(got) != 3 || !strings.HasSuffix(got[0], "/*") || len(ComponentFiles(in)) > 0 {
 		t.Errorf("%q", got)
+	}
+}
+
+// Settings that the manifest leaves to the kubelet are not in its configuration, whatever kubeadm has stored.
+func TestUnsetKubeletSettingsAreRemoved(t *testing.T) {
+	t.Parallel()
+	in := input("cp-1")
+	var patch []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := yaml.UnmarshalStrict([]byte(kubeletPatch(in)), &patch); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]any{"maxPods": 9}
+	for _, o := range patch {
+		name := strings.TrimPrefix(o.Path, "/")
+		_, found := got[name]
+		switch {
+		case o.Op == "add" && o.Value != nil:
+			got[name] = o.Value
+		case o.Op == "remove" && found:
+			delete(got, name)
+		default:
+			t.Errorf("%+v on %v", o, got)
+		}
+	}
+	for name, value := range KubeletSettings(in) {
+		if _, found := got[name]; found != (value != nil) {
+			t.Errorf("%s is %v, want %v", name, got[name], value)
+		}
+	}
+	if _, found := got["maxPods"]; found {
+		t.Error("maxPods is the stored one")
 	}
 }

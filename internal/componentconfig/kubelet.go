@@ -35,7 +35,7 @@ func kubeletConfiguration(want desired.Cluster) object {
 }
 
 // kubeletPatch returns all settings of this host's kubelet in the manifest, as a kubeadm patch of target
-// kubeletconfiguration. The host's settings override the cluster's; a setting that neither sets is null. So the host
+// kubeletconfiguration. The host's settings override the cluster's; a setting that neither sets is removed. So the host
 // gets the manifest's settings whatever configuration kubeadm has stored in the cluster.
 func kubeletPatch(in Input) string {
 	all := kubeletConfiguration(in.Want)
@@ -45,12 +45,18 @@ func kubeletPatch(in Input) string {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
-		Value any    `json:"value"`
+		Value any    `json:"value,omitempty"`
 	}
 	var patch []operation
 	values := decidedSettings(all, in.Want)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		patch = append(patch, operation{"add", "/" + name, values[name]})
+		path := "/" + name
+		if values[name] != nil {
+			patch = append(patch, operation{"add", path, values[name]})
+			continue
+		}
+		// A patch cannot remove what is missing. A null would stay in the file, where an older kubelet may not know it.
+		patch = append(patch, operation{"add", path, "unset"}, operation{"remove", path, nil})
 	}
 	text, err := yaml.Marshal(patch)
 	if err != nil {
