@@ -59,6 +59,7 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&options.SpareWorkers, "spare-workers", 0, "number of worker hosts that the manifest does not name")
 	flags.StringVar(&options.KubernetesVersion, "kubernetes-version", components.DefaultKubernetesVersion,
 		"Kubernetes version of the manifest and the bundle")
+	flags.StringVar(&options.CNI, "cni", components.DefaultCNI, "network plugin of the manifest and the bundle")
 	flags.StringVar(&options.SSHUser, "ssh-user", "root", "user of the manifest: root, or ops with sudo")
 	flags.StringVar(&options.Image, "image", "", "docker image of the hosts (default: the lab's own)")
 	flags.StringVar(&options.Debian, "debian", "",

@@ -63,7 +63,9 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 
 // equipVersion provides what depends on the lab's Kubernetes version.
 func (o *Operator) equipVersion(ctx context.Context, cache components.Cache) (*components.Set, error) {
-	set, err := components.NewBuilder(cache, nil).Build(ctx, o.Lab.KubernetesVersion)
+	builder := components.NewBuilder(cache, nil)
+	builder.CNI = o.Lab.CNI
+	set, err := builder.Build(ctx, o.Lab.KubernetesVersion)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Package components makes all components of a Kubernetes cluster: Kubernetes itself, etcd, containerd, runc, CNI
-// plugins, flannel, CoreDNS, pause. It downloads programs from their projects, or builds them from Go modules when a
-// location does not answer. A Cache keeps each version. A Mirror serves it under the projects' paths, and as an image
-// registry.
+// plugins, a network plugin, CoreDNS, pause. It downloads programs from their projects, or builds them from Go modules
+// when a location does not answer. A Cache keeps each version. A Mirror serves it under the projects' paths, and as an
+// image registry.
 package components
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -24,6 +25,8 @@ type Builder struct {
 	// Downloads is the prefix of a Download's URL: "https://", or the address of a Mirror and a slash. With "none",
 	// everything is built from source.
 	Downloads string
+	// CNI is the network plugin; NewBuilder sets DefaultCNI.
+	CNI string
 
 	mu          sync.Mutex
 	unreachable map[string]error
@@ -31,7 +34,7 @@ type Builder struct {
 
 // NewBuilder returns a builder that downloads from $KUBEONE_LAB_DOWNLOADS, by default from the official locations.
 func NewBuilder(cache Cache, log progress.Logf) *Builder {
-	return &Builder{Cache: cache, Log: log, Downloads: downloadsFromEnvironment()}
+	return &Builder{Cache: cache, Log: log, Downloads: downloadsFromEnvironment(), CNI: DefaultCNI}
 }
 
 // Set is a complete, built set of components for one Kubernetes version.
@@ -69,6 +72,10 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 		return nil,
 			fmt.Errorf("version %q of Kubernetes: want three numbers, as in %s", version, DefaultKubernetesVersion)
 	}
+	plugin, err := findNetworkPlugin(b.CNI)
+	if err != nil {
+		return nil, err
+	}
 	set := &Set{KubernetesVersion: version, Bin: map[string]string{}}
 	var want wishes
 	compile := func(recipe func() Recipe) func(context.Context) error {
@@ -88,17 +95,19 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 			compile(func() Recipe { return containerdRecipe(ContainerdVersion(version)) })},
 		{"runc " + RuncVersion, compile(runcRecipe)},
 		{"CNI plugins " + CNIPluginsVersion, compile(cniRecipe)},
-		{"flannel's CNI plugin", compile(flannelCNIRecipe)},
-		{"flannel " + FlannelVersion, compile(flannelRecipe)},
 		{"etcd", func(ctx context.Context) error { return b.compileRecipe(ctx, set, etcdRecipe(want.EtcdVersion)) }},
 		{"CoreDNS", func(ctx context.Context) error {
 			return b.compileRecipe(ctx, set,
 				coreDNSRecipe(want.CoreDNSBuilt))
 		}},
 		{"pause", func(ctx context.Context) error { return b.addPause(ctx, set) }},
-		{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want) }},
-		{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set, want) }},
 	}
+	for _, recipe := range slices.Concat(plugin.cni, plugin.recipes) {
+		steps = append(steps, step{recipe.Name + " " + recipe.Version, compile(func() Recipe { return recipe })})
+	}
+	steps = append(steps,
+		step{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want, plugin) }},
+		step{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set, want, plugin) }})
 	title := "components of Kubernetes v" + version
 	if err := b.runSteps(ctx, title, steps); err != nil {
 		return nil, fmt.Errorf("%s: %w", title, err)

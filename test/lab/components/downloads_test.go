@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,10 +50,13 @@ func TestDownloadLocations(t *testing.T) {
 	withoutSource(t)
 	kubernetes := kubernetesRecipe("1.36.3")
 	delete(kubernetes.Packages, "agnhost")
-	for _, recipe := range []Recipe{
-		kubernetes, etcdRecipe("v3.6.8"), coreDNSRecipe("v1.14.2"), containerdRecipe("v2.4.2"), runcRecipe(),
-		cniRecipe(), flannelCNIRecipe(), flannelRecipe(),
-	} {
+	recipes := []Recipe{
+		kubernetes, etcdRecipe("v3.6.8"), coreDNSRecipe("v1.14.2"), containerdRecipe("v2.4.2"), runcRecipe(), cniRecipe(),
+	}
+	for _, plugin := range networkPlugins() {
+		recipes = slices.Concat(recipes, plugin.cni, plugin.recipes)
+	}
+	for _, recipe := range recipes {
 		builder := &Builder{Cache: NewCache(t.TempDir()), Downloads: mirrorOf(t, recipe.Downloads...)}
 		dir, err := builder.binariesDir(t.Context(), recipe)
 		if err != nil {

@@ -12,16 +12,16 @@ import (
 const archiveFormat = "tgz-1 v1"
 
 // addFiles adds the downloads of a set, and writes the archives among them.
-func (b *Builder) addFiles(ctx context.Context, set *Set, want wishes) error {
+func (b *Builder) addFiles(ctx context.Context, set *Set, want wishes, plugin networkPlugin) error {
 	downloads := slices.Concat(kubernetesRecipe(set.KubernetesVersion).Downloads, runcRecipe().Downloads,
 		containerdRecipe(ContainerdVersion(set.KubernetesVersion)).Downloads, etcdRecipe(want.EtcdVersion).Downloads,
-		coreDNSRecipe(want.CoreDNSBuilt).Downloads, flannelRecipe().Downloads)
+		coreDNSRecipe(want.CoreDNSBuilt).Downloads, downloadsOf(plugin.recipes))
 	for _, file := range downloads {
 		if err := b.addFile(ctx, set, file, ""); err != nil {
 			return err
 		}
 	}
-	for _, file := range slices.Concat(cniRecipe().Downloads, flannelCNIRecipe().Downloads) {
+	for _, file := range slices.Concat(cniRecipe().Downloads, downloadsOf(plugin.cni)) {
 		if err := b.addFile(ctx, set, file, "cni/"); err != nil {
 			return err
 		}

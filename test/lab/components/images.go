@@ -7,7 +7,7 @@ import (
 )
 
 // addImages writes the images of a set.
-func (b *Builder) addImages(ctx context.Context, set *Set, want wishes) error {
+func (b *Builder) addImages(ctx context.Context, set *Set, want wishes, plugin networkPlugin) error {
 	netfilter, err := netfilterTools(ctx)
 	if err != nil {
 		return err
@@ -30,11 +30,11 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes) error {
 			Layers: []layerSpec{program("usr/local/bin/etcd", "usr/local/bin/etcdctl", "usr/local/bin/etcdutl")}},
 		{Name: "coredns/coredns", Tag: want.CoreDNSTag, Layers: []layerSpec{program("coredns")},
 			Entrypoint: []string{"/coredns"}},
-		{Name: "flannel-io/flannel", Tag: FlannelVersion,
-			Layers:     []layerSpec{mergeLayers(netfilter, shell), program("opt/bin/flanneld")},
-			Entrypoint: []string{"/opt/bin/flanneld"}},
 		{Name: "agnhost", Tag: AgnhostTag, Layers: []layerSpec{shell, program("agnhost")},
 			Entrypoint: []string{"/agnhost"}},
+	}
+	if plugin.images != nil {
+		specs = append(specs, plugin.images(imageParts{netfilter, shell, program})...)
 	}
 	for _, name := range kubernetesImages {
 		spec := imageSpec{Name: name, Tag: tag, Layers: []layerSpec{program("usr/local/bin/" + name)}}

@@ -13,7 +13,7 @@ import (
 const protocols = "/etc/protocols"
 
 // netfilterTools returns a layer with nft and iptables of this machine's Debian, with their libraries and names.
-// kube-proxy and flannel call them.
+// kube-proxy and network plugins call them.
 func netfilterTools(ctx context.Context) (layerSpec, error) {
 	packages := map[string]string{"nft": "nftables", "xtables-nft-multi": "iptables", protocols: "netbase"}
 	if err := EnsurePackages(ctx, packages); err != nil {

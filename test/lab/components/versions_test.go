@@ -1,11 +1,14 @@
 package components
 
 import (
+	"path"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/addons/network/flannel"
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/release"
 )
 
@@ -23,11 +26,38 @@ func TestVersionsMatchKubeone(t *testing.T) {
 			t.Errorf("Kubernetes %s: internal/release wants (-), the lab builds (+):\n%s", minor, diff)
 		}
 	}
-	plugin := flannel.Plugin{}
-	if got := "v" + plugin.Binaries()[0].Version; got != FlannelCNIVersion {
-		t.Errorf("flannel wants its CNI plugin %s, the lab builds %s", got, FlannelCNIVersion)
+}
+
+func TestNetworkPluginsMatchKubeone(t *testing.T) {
+	for _, plugin := range plugins.All() {
+		built, err := findNetworkPlugin(plugin.Name())
+		if err != nil {
+			continue // not in the lab
+		}
+		var have []string
+		for _, file := range downloadsOf(built.cni) {
+			have = append(have, path.Base(file.URL))
+		}
+		if built.images != nil {
+			for _, image := range built.images(imageParts{program: func(...string) layerSpec { return layerSpec{} }}) {
+				have = append(have, image.Name+":"+image.Tag)
+			}
+		}
+		for _, b := range plugin.Binaries() {
+			if file := b.AssetFor(runtime.GOARCH); !slices.Contains(have, file) {
+				t.Errorf("%s wants %s, the lab builds %q", plugin.Name(), file, have)
+			}
+		}
+		for _, i := range plugin.Images() {
+			if name := i.Repository + ":" + i.Tag; !slices.Contains(have, name) {
+				t.Errorf("%s wants %s, the lab builds %q", plugin.Name(), name, have)
+			}
+		}
 	}
-	if got := plugin.Images()[0].Tag; got != FlannelVersion {
-		t.Errorf("flannel wants its image %s, the lab builds %s", got, FlannelVersion)
+}
+
+func TestUnknownNetworkPluginsAreRefused(t *testing.T) {
+	if CheckCNI(DefaultCNI) != nil || CheckCNI("other") == nil || CheckCNI("") == nil {
+		t.Error("the lab's network plugins are not those of its table")
 	}
 }

@@ -27,7 +27,7 @@ func TestAVersionIsDownloaded(t *testing.T) {
 	}
 	server := httptest.NewServer(mirror)
 	t.Cleanup(server.Close)
-	builder := &Builder{Cache: NewCache(t.TempDir()), Log: t.Logf, Downloads: server.URL + "/"}
+	builder := &Builder{Cache: NewCache(t.TempDir()), Log: t.Logf, Downloads: server.URL + "/", CNI: DefaultCNI}
 	downloaded, err := builder.Build(t.Context(), DefaultKubernetesVersion)
 	if err != nil {
 		t.Fatal(err)

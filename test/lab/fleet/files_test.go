@@ -13,7 +13,7 @@ import (
 
 func sampleLab() *Lab {
 	lab := &Lab{
-		Name: "x", KubernetesVersion: "1.36.3", Dir: "/state/x", Endpoint: "172.31.9.10", SSHUser: "ops",
+		Name: "x", KubernetesVersion: "1.36.3", CNI: "flannel", Dir: "/state/x", Endpoint: "172.31.9.10", SSHUser: "ops",
 		PinHostKeys: true,
 	}
 	for _, name := range []string{"lb", "cp-1", "cp-2", "worker-1", "worker-2"} {

@@ -13,12 +13,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"kubeone/test/lab/components"
 )
 
 // Lab is a group of running hosts. Its methods may run concurrently with those of its hosts, but not with each other.
 type Lab struct {
 	Name              string `json:"name"`
 	KubernetesVersion string `json:"kubernetesVersion"`
+	CNI               string `json:"cni"` // the network plugin
 	Dir               string `json:"dir"`
 	Network           string `json:"network"`
 	Subnet            string `json:"subnet"`
@@ -57,7 +60,7 @@ func openDir(dir string) (*Lab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lab %s: %w", filepath.Base(dir), err)
 	}
-	var lab Lab
+	lab := Lab{CNI: components.DefaultCNI} // older labs do not name it
 	if err := json.Unmarshal(text, &lab); err != nil {
 		return nil, fmt.Errorf("open lab %s: %w", filepath.Base(dir), err)
 	}

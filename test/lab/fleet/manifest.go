@@ -25,7 +25,7 @@ clusterNetwork:
   podSubnet: 10.244.0.0/16
   serviceSubnet: 10.96.0.0/12
   cni:
-    flannel: {}
+    %s: {}
   kubeProxy:
     nftables: {}
     conntrack:
@@ -33,7 +33,7 @@ clusterNetwork:
       min: 0
 preflight:
   ignoreErrors: [%s]
-`, l.Name, l.KubernetesVersion, l.Endpoint, strings.Join(ignoredPreflight, ", "))
+`, l.Name, l.KubernetesVersion, l.Endpoint, l.CNI, strings.Join(ignoredPreflight, ", "))
 	writeHosts(&text, "controlPlane", l.ControlPlanes(), l.PinHostKeys)
 	writeHosts(&text, "staticWorkers", l.Workers(), l.PinHostKeys)
 	return []byte(text.String())

@@ -17,6 +17,8 @@ type Options struct {
 	ControlPlanes, Workers, SpareWorkers int
 	// KubernetesVersion is without a leading v, and defaults to the newest known version.
 	KubernetesVersion string
+	// CNI is the network plugin of the manifest and the bundle, by default components.DefaultCNI.
+	CNI string
 	// SSHUser defaults to root. ops is the other user of each host, with sudo.
 	SSHUser string
 	// NoPin omits the hosts' SSH keys from the manifest. NoBundle makes no bundle.
@@ -48,11 +50,17 @@ func (o *Options) setDefaults() error {
 	if o.KubernetesVersion == "" {
 		o.KubernetesVersion = components.DefaultKubernetesVersion
 	}
+	if o.CNI == "" {
+		o.CNI = components.DefaultCNI
+	}
 	if o.SSHUser == "" {
 		o.SSHUser = "root"
 	}
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
+	}
+	if err := components.CheckCNI(o.CNI); err != nil {
+		return err
 	}
 	for _, release := range append(slices.Collect(maps.Values(o.DebianOf)), o.Debian) {
 		if !slices.Contains(releases, release) {

@@ -42,8 +42,9 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	return lab, nil
 }
 
-// Prepare fills the cache for labs with these Kubernetes versions: docker, the hosts' image, bundles.
-func Prepare(ctx context.Context, versions []string, log Logf) error {
+// Prepare fills the cache for labs with these Kubernetes versions and this network plugin: docker, the hosts' image,
+// bundles.
+func Prepare(ctx context.Context, versions []string, cni string, log Logf) error {
 	cache, err := components.DefaultCache()
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func Prepare(ctx context.Context, versions []string, log Logf) error {
 		return err
 	}
 	for _, version := range versions {
-		if _, err := Bundle(ctx, cache, version, log); err != nil {
+		if _, err := Bundle(ctx, cache, version, cni, log); err != nil {
 			return err
 		}
 	}
@@ -82,7 +83,8 @@ func prepareLab(ctx context.Context, cache components.Cache, options Options) (*
 		}
 	}
 	lab := &Lab{
-		Name: options.Name, KubernetesVersion: options.KubernetesVersion, Image: image, SSHUser: options.SSHUser,
+		Name: options.Name, KubernetesVersion: options.KubernetesVersion, CNI: options.CNI, Image: image,
+		SSHUser: options.SSHUser,
 		Network: networkName(options.Name), PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral,
 		Owner: ownProcess(), Images: images,
 		log: options.Log,
