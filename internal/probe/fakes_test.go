@@ -11,10 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 )
@@ -101,7 +103,8 @@ type fakeAPI struct {
 	paths []string
 }
 
-// newAPI starts an API server with a certificate shared with others, or with its own.
+// newAPI starts an API server with a certificate shared with others, or with its own. Namespaces of network plugins
+// without pods in objects are empty.
 func newAPI(t *testing.T, objects map[string]string, own ...tls.Certificate) *fakeAPI {
 	t.Helper()
 	api := &fakeAPI{asked: make(chan struct{})}
@@ -115,6 +118,8 @@ func newAPI(t *testing.T, objects map[string]string, own ...tls.Certificate) *fa
 		switch body, ok := objects[r.URL.Path]; {
 		case r.Header.Get("Authorization") != "Bearer TOKEN":
 			w.WriteHeader(http.StatusUnauthorized)
+		case !ok && slices.Contains(pluginPods(), r.URL.Path):
+			_, _ = fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1"}`)
 		case !ok:
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = fmt.Fprint(w,
@@ -166,4 +171,13 @@ func etcdFacts(c etcd.Credentials) (facts []string, secret string) {
 // secretFile returns the block with a credential file of a host.
 func secretFile(path, content string) string {
 	return "block\tsecret\n==> " + path + " <==\n" + content + "\nblock\t"
+}
+
+// pluginPods returns the paths of the pods of network plugins.
+func pluginPods() []string {
+	var out []string
+	for _, namespace := range plugins.Namespaces() {
+		out = append(out, "/api/v1/namespaces/"+namespace+"/pods")
+	}
+	return out
 }

@@ -275,8 +275,8 @@ func TestPortsAreDocumented(t *testing.T) {
 const portsText = `
 The range of Services is the manifest's ~clusterNetwork.nodePortRange~. The API server, etcd and the kubelet
 authenticate their clients with certificates. kubeone opens these ports to all addresses, so that hosts can join and
-leave a cluster without changes on other hosts. VXLAN has no authentication. Close 8472/udp to all networks except that
-of the hosts, in the cloud's security group or the router.
+leave a cluster without changes on other hosts. VXLAN has no authentication. Close the ports of the network plugin to
+all networks except that of the hosts, in the cloud's security group or the router.
 
 Besides these ports, hosts need only the SSH port. The controller manager (10257) and the scheduler (10259) are probed
 only on their own host. Open other ports yourself: 10256/tcp if a load balancer uses kube-proxy's health check to check

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/addons/system"
 	kube "kubeone/internal/cluster"
 	"kubeone/internal/model/desired"
@@ -133,7 +134,7 @@ func (c *cluster) objectsOf(t *testing.T) objects {
 			continue
 		}
 		nodes = append(nodes, c.nodeOf(m))
-		plugin = append(plugin, newPod("flannel-"+m.name, m.name, object{"app": "flannel"}, "example.com/flannel:1"))
+		plugin = append(plugin, newPod("net-"+m.name, m.name, object{"app": c.want.Network.CNI.Name}, "example.com/net:1"))
 		apps := []string{system.KubeProxy}
 		if m.name == "cp-1" {
 			apps = append(apps, system.DNS)
@@ -146,7 +147,7 @@ func (c *cluster) objectsOf(t *testing.T) objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return objects{
+	out := objects{
 		"/apis/cluster.k8s.io/v1alpha1/machines": object{
 			"kind": "MachineList", "apiVersion": "cluster.k8s.io/v1alpha1", "items": list{},
 		},
@@ -160,9 +161,8 @@ func (c *cluster) objectsOf(t *testing.T) objects {
 		systemPath: object{
 			"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": "kube-system", "uid": "u-1"},
 		},
-		"/api/v1/nodes":                        object{"kind": "NodeList", "apiVersion": "v1", "items": nodes},
-		systemPath + "/pods":                   object{"kind": "PodList", "apiVersion": "v1", "items": pods},
-		"/api/v1/namespaces/kube-flannel/pods": object{"kind": "PodList", "apiVersion": "v1", "items": plugin},
+		"/api/v1/nodes":      object{"kind": "NodeList", "apiVersion": "v1", "items": nodes},
+		systemPath + "/pods": object{"kind": "PodList", "apiVersion": "v1", "items": pods},
 		"/apis/certificates.k8s.io/v1/certificatesigningrequests": object{
 			"kind": "CertificateSigningRequestList", "apiVersion": "certificates.k8s.io/v1", "items": list{},
 		},
@@ -175,6 +175,10 @@ func (c *cluster) objectsOf(t *testing.T) objects {
 			"data": object{"cluster": "demo", "manifestDigest": c.want.Digest, "addons": string(sums)},
 		},
 	}
+	for _, namespace := range plugins.Namespaces() {
+		out["/api/v1/namespaces/"+namespace+"/pods"] = object{"kind": "PodList", "apiVersion": "v1", "items": plugin}
+	}
+	return out
 }
 
 // The Machine whose Node is pool-1.

@@ -16,8 +16,7 @@ type ClusterNetworkConfig struct {
 	ServiceDomainName string `json:"serviceDomainName,omitempty"`
 	// NodePortRange is the port range of NodePort Services. Default: 30000-32767.
 	NodePortRange string `json:"nodePortRange,omitempty"`
-	// CNI is the network plugin; exactly one. Set flannel or external for a new cluster: apply installs no other
-	// plugin. Default: canal.
+	// CNI is the network plugin; exactly one. A new cluster needs one that is supported, or external. Default: canal.
 	CNI *CNI `json:"cni,omitempty"`
 	// KubeProxy configures kube-proxy, with one of iptables, ipvs and nftables. Default: iptables.
 	KubeProxy *KubeProxyConfig `json:"kubeProxy,omitempty"`

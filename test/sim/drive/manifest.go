@@ -30,7 +30,7 @@ func newManifest(controlPlanes, workers int) desired.Cluster {
 		Digest:            "manifest-1",
 		Artifacts:         map[string]desired.Artifacts{"amd64": newRelease()},
 	}
-	c.Network.CNI = desired.CNI{Name: "flannel", Supported: plugins.Names()}
+	c.Network.CNI = desired.CNI{Name: plugins.Names()[0], Supported: plugins.Names()}
 	c.Endpoint = desired.Endpoint{Host: endpoint, Port: 6443}
 	c.Upgrade = desired.Upgrade{
 		MaxUnavailable: desired.Share{Count: 1 + workers/4}, Canary: true,

@@ -89,7 +89,7 @@ func New(s Scenario) *Simulation {
 
 		answering: map[*world.Host]Kind{}, authorities: authorities{},
 	}
-	sim.addons = map[string]string{"flannel": world.Addon}
+	sim.addons = map[string]string{sim.file.want.Network.CNI.Name: world.Addon}
 	names := make([]string, 0, s.ControlPlanes+s.Workers)
 	for _, h := range sim.file.want.Hosts() {
 		names = append(names, h.Hostname)

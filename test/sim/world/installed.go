@@ -7,7 +7,7 @@ func Installed(want desired.Cluster, version string) *World {
 	w := New(want)
 	first := w.Hosts[0]
 	w.beginEtcd(first, Objects{
-		Addons: map[string]string{"flannel": Addon}, Record: want.Digest, Endpoint: want.Endpoint.Host,
+		Addons: map[string]string{want.Network.CNI.Name: Addon}, Record: want.Digest, Endpoint: want.Endpoint.Host,
 		Secrets: newSecrets(nil),
 	}, 1)
 	r := w.EtcdCluster()

@@ -184,7 +184,7 @@ func (w *World) observeAPI() observed.API {
 	}
 	for _, n := range r.Objects.Nodes {
 		out.Nodes = append(out.Nodes, observeNode(w, n))
-		pod("flannel", n.Name, n.Ready) // a Node without it is not Ready
+		pod(w.want.Network.CNI.Name, n.Name, n.Ready) // a Node without it is not Ready
 		pod("kube-proxy", n.Name, n.Ready)
 	}
 	pod(DNSApp, r.Objects.DNS.Node, r.Objects.DNS.Runs)

@@ -132,7 +132,7 @@ func (w *World) updateNodes(r *EtcdCluster) {
 	for _, n := range r.Objects.Nodes {
 		h := w.Host(n.Name)
 		ready := h != nil && w.Asks(h) && h.Run.Registered && h.Run.Containerd && !h.Unready &&
-			r.Objects.Addons["flannel"] != ""
+			r.Objects.Addons[w.want.Network.CNI.Name] != ""
 		if ready != n.Ready {
 			n.Ready, n.Since = ready, w.Now
 			w.Version++
