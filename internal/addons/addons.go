@@ -46,6 +46,8 @@ type Sources struct {
 	Custom []CustomAddon
 	// Delete lists the addons that the manifest asks to delete.
 	Delete []string
+	// Releases holds the desired Helm releases, in this order.
+	Releases []HelmRelease
 }
 
 // CustomAddon is the rendered objects of one of the operator's own addons.

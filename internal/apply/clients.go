@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/helm"
 	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/settings"
@@ -46,6 +47,9 @@ type API interface {
 	// ApplyAddon and RemoveAddon are the methods of inventory.Keeper.
 	ApplyAddon(ctx context.Context, change inventory.Change) error
 	RemoveAddon(ctx context.Context, addon string, objects []observed.AddonObject) error
+	// ApplyRelease and RemoveRelease are the methods of helm.Installer.
+	ApplyRelease(ctx context.Context, r helm.Release) error
+	RemoveRelease(ctx context.Context, namespace, name string, timeout time.Duration) error
 	// Create creates a missing object; Merge applies a merge patch.
 	Create(ctx context.Context, o *unstructured.Unstructured) error
 	Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error

@@ -72,6 +72,8 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.PublishEndpoint:    (*Run).publishEndpoint,
 		step.ApproveServing:     (*Run).approveServing,
 		step.RemoveAddon:        (*Run).removeAddon,
+		step.ApplyRelease:       (*Run).applyRelease,
+		step.RemoveRelease:      (*Run).removeRelease,
 		step.AwaitWorkloads:     (*Run).awaitWorkloads,
 		step.CreateMachines:     (*Run).createMachines,
 		step.UpgradeMachines:    (*Run).upgradeMachines,

@@ -55,7 +55,8 @@ type Run struct {
 	Copy     *Copy // the source of a restore; nil if the plan has none
 	Files    Files // secret files for components of the control plane
 	Addons   []addons.Addon
-	Manifest string // as kept in the cluster: without secrets
+	Releases HelmReleases // that the plan applies
+	Manifest string       // as kept in the cluster: without secrets
 	Lock     *locks.HostLocks
 	// Exclusive means that the run holds the cluster lock, not only the locks of workers.
 	Exclusive bool

@@ -69,8 +69,11 @@ func (f *clusterFlags) listAddons(ctx context.Context, stdio IO, args []string) 
 	}
 	doc := view.AddonsDocument{Format: view.AddonsFormat, Cluster: w.Name(), Addons: []view.AddonReport{}}
 	for _, a := range w.Engine.Addons(p) {
-		r := view.AddonReport{Name: a.Name, Source: "kubeone", State: a.State(), Objects: len(a.Objects), Problem: a.Problem}
-		if a.Custom {
+		r := view.AddonReport{Name: a.Name, Source: "kubeone", State: a.State(), Objects: a.Objects, Problem: a.Problem}
+		switch {
+		case a.Helm:
+			r.Source = "helm"
+		case a.Custom:
 			r.Source = "folder"
 		}
 		for _, d := range a.Differences {

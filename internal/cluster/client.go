@@ -19,6 +19,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/helm"
 	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/machines"
@@ -42,6 +43,7 @@ type Client struct {
 
 	certificates.Approver
 	drain.Drainer
+	helm.Installer
 	inventory.Keeper
 	jointoken.Issuer
 	leaselock.Locker
@@ -114,10 +116,11 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	}
 	c := New(kube, dyn)
 	c.REST, c.dial, c.http = config, d, base
+	c.Installer = helm.Installer{Config: config}
 	return c, nil
 }
 
-// New returns a Client that uses existing clients. The caller closes them. Its REST is nil.
+// New returns a Client that uses existing clients. The caller closes them. Its REST is nil, so it cannot change Helm releases.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 	applier := ssa.New(kube, dyn)
 	return &Client{

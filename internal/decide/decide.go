@@ -50,6 +50,9 @@ type Input struct {
 	KnowsAddons bool
 	// DeletedAddons lists the addons that the manifest asks to delete with everything that they created.
 	DeletedAddons []string
+	// HelmReleases lists the desired Helm releases, in the order in which they are applied. If KnowsAddons is true, other
+	// releases that kubeone installed are uninstalled.
+	HelmReleases []desired.HelmRelease
 	// System holds the desired images of what kubeadm applies to the cluster, by the pods' app: "kube-proxy",
 	// "kube-dns". Apps that are missing here are not compared.
 	System map[string]string
@@ -114,6 +117,10 @@ type Decision struct {
 	Settings []string `json:"settings,omitempty"`
 	// RemoveAddons lists the names of addons to remove.
 	RemoveAddons []string `json:"removeAddons,omitempty"`
+	// HelmReleases lists the Helm releases to install or upgrade, in their order, and RemoveReleases those to uninstall,
+	// sorted; both as "namespace/name".
+	HelmReleases   []string `json:"helmReleases,omitempty"`
+	RemoveReleases []string `json:"removeReleases,omitempty"`
 	// CreateMachines lists desired MachineDeployments that do not exist. UpgradeMachines lists those whose kubelet
 	// version must change. Both as "namespace/name".
 	CreateMachines  []string `json:"createMachines,omitempty"`

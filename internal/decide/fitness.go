@@ -47,7 +47,8 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 	warnings = slices.Concat(warnings, v.nodesWithoutMachine(), v.hostsInPool())
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	warnings = slices.Concat(warnings, v.unreadableWarnings(unfit), v.notCompared(), v.notRunning(), v.systemWaits())
+	warnings = slices.Concat(warnings, v.unreadableWarnings(unfit), v.unreadableReleases(),
+		v.notCompared(), v.notRunning(), v.systemWaits())
 	warnings = slices.Concat(warnings, v.podsOutside(), v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
 	if p := v.skewElsewhere(); p != nil && v.keepsVersions() {
 		warnings = append(warnings, *p)

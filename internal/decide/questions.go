@@ -231,6 +231,9 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if addons := v.unwantedAddons(); len(addons) > 0 {
 		stale = append(stale, "addon "+problem.List(addons)+", which is no longer desired,")
 	}
+	if releases := append(v.staleReleases(), v.undeclaredReleases()...); len(releases) > 0 {
+		stale = append(stale, "Helm release "+problem.List(releases))
+	}
 	if machines := append(v.missingMachines(), v.oldMachines()...); len(machines) > 0 {
 		stale = append(stale, "MachineDeployment "+problem.List(machines))
 	}

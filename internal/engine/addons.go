@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -10,19 +11,19 @@ import (
 // AddonState says what the cluster has of an addon.
 type AddonState struct {
 	Name string
-	// Custom says that the addon is the operator's own.
-	Custom bool
+	// Custom says that the addon is the operator's own. Helm says that it is a Helm release.
+	Custom, Helm bool
 	// Desired says that the addon is in the manifest, or part of kubeone. Otherwise, an apply removes it if it is Custom.
 	Desired bool
 	// Applied says that the addon has been applied; Current, that it was applied as it is now desired.
 	Applied, Current bool
-	Objects          []observed.AddonObject // in the cluster; as desired if their list is unknown
-	Differences      []observed.Difference  // objects that were changed or deleted since
-	Problem          string                 // why the objects could not be compared or listed
+	Objects          int                   // number of objects in the cluster; as desired if their list is unknown
+	Differences      []observed.Difference // objects that were changed or deleted since
+	Problem          string                // why the objects could not be compared or listed
 }
 
 // Addons returns the state of all addons that are desired or in the cluster, as the proposal observed them: first the
-// desired ones in the order in which they are applied, then the others by name. Without an answer of the API, none is
+// desired ones in the order in which they are applied, then the others by name, then Helm releases. Without an answer of the API, none is
 // Applied.
 func (e *Engine) Addons(p Proposal) []AddonState {
 	api := p.Observed.World.API
@@ -32,8 +33,8 @@ func (e *Engine) Addons(p Proposal) []AddonState {
 		listed[a.Name] = true
 		s := newAddonState(api, a.Name)
 		s.Custom, s.Desired, s.Current = a.Custom, true, s.Applied && api.Addons[a.Name] == a.Digest
-		if len(s.Objects) == 0 {
-			s.Objects = a.Identities()
+		if s.Objects == 0 {
+			s.Objects = len(a.Objects)
 		}
 		out = append(out, s)
 	}
@@ -49,12 +50,38 @@ func (e *Engine) Addons(p Proposal) []AddonState {
 			out = append(out, s)
 		}
 	}
+	return append(out, e.releaseStates(api)...)
+}
+
+// releaseStates returns the state of Helm releases that are desired, or that kubeone installed.
+func (e *Engine) releaseStates(api observed.API) []AddonState {
+	var out []AddonState
+	keys := e.releaseKeys()
+	for _, key := range slices.Sorted(maps.Keys(api.HelmReleases)) {
+		if !slices.Contains(keys, key) && api.HelmReleases[key].Managed {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		is, found := api.HelmReleases[key]
+		compared := api.Compared[key]
+		s := AddonState{
+			Name: key, Custom: true, Helm: true, Applied: found, Objects: is.Objects,
+			Differences: compared.Differences, Problem: cmp.Or(is.Problem, compared.Problem),
+		}
+		if want, desired := e.helmRelease(key); desired {
+			summary := want.Summary()
+			s.Desired = true
+			s.Current = is.Status == observed.ReleaseDeployed && is.Source == summary.Source && is.Values == summary.Values
+		}
+		out = append(out, s)
+	}
 	return out
 }
 
 func newAddonState(api observed.API, name string) AddonState {
 	compared, held := api.Compared[name], api.Inventories[name]
-	s := AddonState{Name: name, Objects: held.Objects, Differences: compared.Differences, Problem: compared.Problem}
+	s := AddonState{Name: name, Objects: len(held.Objects), Differences: compared.Differences, Problem: compared.Problem}
 	if held.Problem != "" {
 		s.Problem = held.Problem
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"kubeone/internal/addons/chart"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
 	"kubeone/internal/release"
@@ -21,6 +22,9 @@ type Releases interface {
 	// Resolve returns all binaries and images of a release, with digests. Repeated calls return the same. A
 	// *release.FetchError means that a location does not answer; any other error means that the release does not exist.
 	Resolve(context.Context, release.Want) (desired.Artifacts, error)
+	// Chart returns the archive of a chart. Repeated calls return the same. A *release.ChartError that is not a
+	// release.ErrNoChart means that its source does not answer.
+	Chart(context.Context, chart.Source) ([]byte, error)
 	// Verify reads all content that would be uploaded to hosts. It returns an error if any of it is damaged.
 	Verify(context.Context) error
 	// Blob returns a file to upload to hosts, by sha256 (hex), and its size in bytes.
@@ -44,7 +48,8 @@ var errNamesOnly = errors.New("the artifacts to install were not resolved")
 // releases holds the artifacts that a plan would install on its hosts.
 type releases struct {
 	known   map[string]desired.Artifacts // by desired.ArtifactsKey
-	missing error                        // why digests of some are unknown; nil if all are known
+	charts  map[string]chart.Chart       // by the key of their Helm release
+	missing error                        // why some are unknown; nil if all are known
 }
 
 // missingLines returns the missing artifacts as lines for a plan.
@@ -55,7 +60,7 @@ func (r releases) missingLines() []string {
 	return strings.Split(r.missing.Error(), "\n")
 }
 
-// resolveArtifacts resolves the artifacts that the plan needs. If it cannot resolve some, it returns their names
+// resolveArtifacts resolves the artifacts and charts that the plan needs. If it cannot resolve some, it returns their names
 // without digests. Such artifacts count as missing unless they are already on the hosts.
 func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, error) {
 	needs := p.Plan.Needs()
@@ -88,7 +93,11 @@ func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, er
 			missing = append(missing, unresolved)
 		}
 	}
-	return releases{known, errors.Join(missing...)}, nil
+	charts, absent, err := e.resolveCharts(ctx, p)
+	if err != nil {
+		return releases{}, err
+	}
+	return releases{known, charts, errors.Join(append(missing, absent)...)}, nil
 }
 
 // unknownNotes returns the plan's note on artifacts without a known digest; none while artifacts are missing.
@@ -119,7 +128,7 @@ func unknownNotes(p Proposal, found releases) []string {
 // lookUp returns a release with digests, or by name only. In the second case, unresolved is the reason.
 func (e *Engine) lookUp(ctx context.Context, r Request,
 	want release.Want) (a desired.Artifacts, unresolved, err error) {
-	if apply, ok := r.(Apply); ok && apply.NamesOnly {
+	if resolvesNames(r) {
 		unresolved = errNamesOnly
 	} else if a, err = e.cfg.Releases.Resolve(ctx, want); err != nil {
 		var unreachable *release.FetchError

@@ -143,6 +143,9 @@ func (e *Engine) objectsDiff(ctx context.Context, client *cluster.Client, p Prop
 			out = append(out, live.PreviewSettings(ctx, client.Applier, c)...)
 		}
 	}
+	for _, key := range w.releases {
+		out = append(out, e.releaseDiff(ctx, client, p, key)...)
+	}
 	if !w.configs {
 		return out
 	}
@@ -172,10 +175,11 @@ func (e *Engine) objectsDiff(ctx context.Context, client *cluster.Client, p Prop
 // objects names the objects that a plan changes and a diff shows.
 type objects struct {
 	applied, set []string // names of components
+	releases     []string // keys of Helm releases
 	configs      bool     // the configuration of kubeadm and the kubelets
 }
 
-func (o objects) any() bool { return len(o.applied)+len(o.set) > 0 || o.configs }
+func (o objects) any() bool { return len(o.applied)+len(o.set)+len(o.releases) > 0 || o.configs }
 
 func changedObjects(p Proposal) objects {
 	var out objects
@@ -183,6 +187,9 @@ func changedObjects(p Proposal) objects {
 		switch s.Intent.Kind {
 		case step.ApplyAddon:
 			out.applied = append(out.applied, step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon)
+		case step.ApplyRelease:
+			p := step.ParamsOf[step.ApplyReleaseParams](s.Intent)
+			out.releases = append(out.releases, p.Namespace+"/"+p.Name)
 		case step.SetSystem:
 			out.set = append(out.set, step.ParamsOf[step.SetSystemParams](s.Intent).Apps...)
 		case step.Init: // nothing exists yet

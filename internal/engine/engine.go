@@ -38,7 +38,7 @@ type Config struct {
 	Releases Releases             // what can be installed
 	Connect  apply.Connectors     // open connections to the API and to etcd; the zero value opens real ones
 
-	// Addons are the operator's own addons. Nil means unknown: then none is applied, compared or removed.
+	// Addons are the operator's own addons and Helm releases. Nil means unknown: then none is applied, compared, or removed.
 	Addons *addons.Sources
 
 	Files apply.Files // secret files of Want's extras
@@ -187,6 +187,7 @@ func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA(), Credentials: e.credentialDigests()}
 	if e.about == nil {
 		request.Components, request.Endpoint = e.live, e.cfg.Want.Endpoint.String()
+		request.Releases = e.releaseKeys()
 	}
 	for _, h := range e.cfg.Want.Hosts() {
 		if e.about != nil && !slices.Contains(e.about, h.ID) {

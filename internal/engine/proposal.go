@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"kubeone/internal/addons/chart"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/identity"
@@ -25,8 +26,9 @@ type Proposal struct {
 	Scripts   map[string]string // by host ID, for the hosts that the plan changes
 	Took      time.Duration
 
-	who        identity.Result // which machine is which host
-	unresolved error           // why digests of some artifacts are unknown; nil if all are known
+	charts     map[string]chart.Chart // that the plan installs, by the key of their Helm release
+	who        identity.Result        // which machine is which host
+	unresolved error                  // why digests of some artifacts are unknown; nil if all are known
 }
 
 // Decision returns the decision about the observed world.

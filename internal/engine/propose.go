@@ -70,6 +70,9 @@ func (e *Engine) addAddons(in *decide.Input) {
 	}
 	if e.cfg.Addons != nil {
 		in.KnowsAddons, in.DeletedAddons = true, e.cfg.Addons.Delete
+		for _, r := range e.cfg.Addons.Releases {
+			in.HelmReleases = append(in.HelmReleases, r.Summary())
+		}
 	}
 }
 
@@ -87,12 +90,13 @@ func (e *Engine) planFor(o observation, in planInput) (Proposal, error) {
 
 // finishProposal plans with the resolved releases, renders the scripts and adds the notes. It is pure.
 func (e *Engine) finishProposal(o observation, in planInput, p Proposal, found releases) (Proposal, error) {
-	if len(found.known) > 0 {
-		in.Decide.Want.Artifacts = found.known
+	if len(found.known)+len(found.charts) > 0 {
+		in.Decide.Want.Artifacts, in.Charts = found.known, chartsOf(found.charts)
 		var err error
 		if p, err = e.planFor(o, in); err != nil {
 			return p, err
 		}
+		p.charts = found.charts
 	}
 	p.unresolved, p.Plan.Unresolved = found.missing, found.missingLines()
 	p.Plan.Notes = slices.Concat(

@@ -12,6 +12,7 @@ import (
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/addons"
 	"kubeone/internal/addons/folder"
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/text/phrase"
 )
 
@@ -134,7 +135,7 @@ func (l *loader) resolveParams(at string, params map[string]string) map[string]s
 // renderAddon adds the objects of an addon to the sources.
 func (l *loader) renderAddon(addon folder.Addon, values folder.Values) {
 	objects, err := folder.Render(addon, values)
-	var mistake *folder.FileError
+	var mistake *resources.FileError
 	switch {
 	case errors.As(err, &mistake):
 		l.found = append(l.found, Problem{

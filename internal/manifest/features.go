@@ -203,7 +203,7 @@ func newSecrets(c *v1beta2.KubeOneCluster) Secrets {
 	}
 	for _, r := range c.HelmReleases {
 		if r.Auth != nil {
-			s.Helm[releaseName(r)] = *r.Auth
+			s.Helm[r.NameOfRelease()] = *r.Auth
 		}
 	}
 	if c.Proxy.HTTP != v1beta2.WithoutUser(c.Proxy.HTTP) {
@@ -213,13 +213,6 @@ func newSecrets(c *v1beta2.KubeOneCluster) Secrets {
 		s.HTTPSProxy = c.Proxy.HTTPS
 	}
 	return s
-}
-
-func releaseName(r v1beta2.HelmRelease) string {
-	if r.ReleaseName != "" {
-		return r.ReleaseName
-	}
-	return r.Chart
 }
 
 // suggestName returns the known name that is most similar to a misspelled name, or "" if none is similar.

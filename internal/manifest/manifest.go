@@ -63,7 +63,7 @@ type Loaded struct {
 	Mirror string
 	// MachineDeployments are the Kubernetes objects for the dynamicWorkers, as JSON values.
 	MachineDeployments []map[string]any
-	// Addons are the operator's own addons; nil if Options.ReadAddons is false.
+	// Addons are the operator's own addons and Helm releases; nil if Options.ReadAddons is false.
 	Addons *addons.Sources
 	// Controllers reports whether the Machine controllers run in the cluster.
 	Controllers bool
@@ -82,6 +82,7 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 		l.defaultAndCheck()
 		if !l.hasErrors() {
 			l.readAddons()
+			l.readReleases()
 		}
 	}
 	if l.hasErrors() {

@@ -17,12 +17,21 @@ type Input struct {
 	Decide decide.Input // the observed world
 	// FirstContacts are fingerprints of host keys that approval of the plan records, by host ID.
 	FirstContacts map[string]string
+	// Charts holds the charts that were found, by the key of their Helm release.
+	Charts map[string]Chart
+}
+
+// Chart identifies a chart.
+type Chart struct {
+	Version string
+	Digest  string // sha256 (hex) of the archive
 }
 
 // Build decides, plans the route, predicts the world after it, and decides again, until nothing remains to do, or until
 // the next steps depend on the result of these. It also returns the decisions, in order.
 func Build(in Input) (Plan, []decide.Decision) {
 	b := newBuilder(in.Decide)
+	b.charts = in.Charts
 	b.plan.FirstContacts = in.FirstContacts
 	decisions := b.planRoutes()
 	why := ""
@@ -87,6 +96,7 @@ type builder struct {
 	controllers []string
 	// custom are the IDs of the steps of custom addons
 	custom []string
+	charts map[string]Chart // by the key of their Helm release
 	// settings is the ID of the step that changes the settings of kube-proxy and cluster DNS, if there is one
 	settings []string
 	// renamed are the IDs of the steps that fetch the image of cluster DNS under another name

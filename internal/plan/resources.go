@@ -42,12 +42,17 @@ func (b *builder) applyResources(d decide.Decision) {
 	b.systemSettings(d)
 	b.systemAddons(d)
 	b.removeAddons(d.RemoveAddons)
+	if b.in.Want.Network.CNI.Name == desired.ExternalCNI { // a release may be the network plugin
+		b.addons = append(b.addons, b.applyReleases(d.HelmReleases)...)
+	}
 	switch {
 	case len(d.Addons)+len(d.System) > 0:
 		b.awaitWorkloads("addons were applied")
 	case len(d.Settings) > 0:
 		b.awaitWorkloads("settings were changed")
 	}
+	b.applyReleases(d.HelmReleases)
+	b.removeReleases(d.RemoveReleases)
 	b.planMachineDeployments(d)
 	if d.Record {
 		b.saveRecord(b.recordReason())

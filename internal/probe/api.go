@@ -40,7 +40,7 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	defer client.Close()
 	r := reader{
 		kube: client.Kubernetes, applier: client.Applier, components: p.Components, now: p.Now(),
-		dynamic: client.Dynamic,
+		dynamic: client.Dynamic, releases: p.Releases,
 	}
 	if p.Credentials != nil {
 		r.kept = p.Credentials.Kept

@@ -55,6 +55,8 @@ type Request struct {
 	Credentials *CredentialFiles
 	// Components are compared with the objects in the cluster.
 	Components []live.Component
+	// Releases lists the desired Helm releases as "namespace/name". Nil means that no release is read.
+	Releases []string
 
 	// HostTimeout limits the time until a host starts to answer. It starts when the host is dialled, because hosts wait
 	// for their turn. Default 8 s.

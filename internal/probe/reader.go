@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/helm"
 	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/cluster/record"
@@ -41,6 +42,7 @@ type reader struct {
 	kube       kubernetes.Interface
 	applier    *ssa.Applier
 	components []live.Component
+	releases   []string // desired Helm releases; nil: none is read
 	now        time.Time
 	dynamic    dynamic.Interface            // nil: Machines are not read
 	kept       func(map[string][]byte) bool // as CredentialFiles.Kept; nil: credentials are not compared
@@ -72,6 +74,13 @@ func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 	if len(r.components) > 0 { // not for decisions about one host, whose callers may not list ConfigMaps
 		reads["inventories of addons"] = func() error { return r.readInventories(ctx, &api) }
 	}
+	var released map[string]observed.Comparison
+	if r.releases != nil {
+		reads["Helm releases"] = func() (err error) {
+			released, err = r.readReleases(ctx, &api)
+			return err
+		}
+	}
 	if r.dynamic != nil {
 		reads["Machines"] = func() error { return r.readPoolObjects(ctx, &api) }
 	}
@@ -99,12 +108,13 @@ func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 		return observed.API{}, err
 	}
 	api.Pods = slices.Concat(pods...)
+	if len(r.components)+len(released) > 0 {
+		api.Compared = map[string]observed.Comparison{}
+	}
 	for n, c := range r.components {
-		if api.Compared == nil {
-			api.Compared = map[string]observed.Comparison{}
-		}
 		api.Compared[c.Name] = compared[n]
 	}
+	maps.Copy(api.Compared, released)
 	return api, nil
 }
 
@@ -237,6 +247,29 @@ func (r *reader) readInventories(ctx context.Context, api *observed.API) error {
 		}
 	}
 	return nil
+}
+
+// readReleases reads the Helm releases and compares the objects of those that kubeone installed.
+func (r *reader) readReleases(ctx context.Context, api *observed.API) (map[string]observed.Comparison, error) {
+	r.requests.Add(1)
+	listed, err := helm.List(ctx, r.kube, r.releases)
+	if err != nil {
+		return nil, err
+	}
+	api.HelmReleases = map[string]observed.HelmRelease{}
+	compared := map[string]observed.Comparison{}
+	for key, release := range listed {
+		release.Chart, release.Version = boundText(release.Chart), boundText(release.Version)
+		release.Status, release.Problem = boundText(release.Status), boundText(release.Problem)
+		api.HelmReleases[key] = release.HelmRelease
+		if release.Managed && len(release.Objects) > 0 {
+			namespace, _, _ := strings.Cut(key, "/")
+			r.requests.Add(int64(2 * len(release.Objects)))
+			compared[key] = live.Compare(ctx, r.applier.As(helm.FieldManager, namespace),
+				live.Component{Name: key, Applied: release.Objects})
+		}
+	}
+	return compared, nil
 }
 
 // readEndpoint reads the API endpoint from the kubeadm configuration. It ignores the configuration of another program.

@@ -18,7 +18,7 @@ type AddonsDocument struct {
 // AddonReport is one addon.
 type AddonReport struct {
 	Name        string   `json:"name"`
-	Source      string   `json:"source"`                // "kubeone" or "folder"
+	Source      string   `json:"source"`                // "kubeone", "folder" or "helm"
 	State       string   `json:"state"`                 // as engine.AddonState.State
 	Objects     int      `json:"objects"`               // number of objects
 	Differences []string `json:"differences,omitempty"` // objects that were changed or deleted

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"kubeone/internal/addons/chart"
 	"kubeone/internal/engine"
 	"kubeone/internal/machines/controllerimage"
 	"kubeone/internal/model/desired"
@@ -27,6 +28,7 @@ type releases struct {
 
 	mu       sync.Mutex
 	resolved map[release.Want]desired.Artifacts
+	charts   map[string][]byte // archives
 }
 
 var _ engine.Releases = (*releases)(nil)
@@ -48,7 +50,7 @@ func openReleases(ctx context.Context, o Options, mirror string) (*releases, err
 	if err != nil {
 		return nil, err
 	}
-	r := &releases{resolved: map[release.Want]desired.Artifacts{}, source: release.Source{
+	r := &releases{resolved: map[release.Want]desired.Artifacts{}, charts: map[string][]byte{}, source: release.Source{
 		Mirror: mirror, InsecureMirror: o.InsecureMirror, Known: known, Trusted: o.TrustSource,
 	}}
 	if dir, err := release.DefaultCacheDir(); err == nil {
@@ -95,6 +97,23 @@ func (r *releases) findRelease(ctx context.Context, want release.Want) (desired.
 	a, err := r.bundles.For(want)
 	a.Pushed = true
 	return a, err
+}
+
+func (r *releases) Chart(ctx context.Context, from chart.Source) ([]byte, error) {
+	key := from.Digest() + from.Version
+	r.mu.Lock()
+	archive, ok := r.charts[key]
+	r.mu.Unlock()
+	if ok {
+		return archive, nil
+	}
+	archive, err := r.source.FetchChart(ctx, from)
+	if err == nil {
+		r.mu.Lock()
+		r.charts[key] = archive
+		r.mu.Unlock()
+	}
+	return archive, err
 }
 
 func (r *releases) Verify(ctx context.Context) error {

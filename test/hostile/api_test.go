@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/chart"
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/addons/system"
 	kube "kubeone/internal/cluster"
@@ -252,6 +253,10 @@ func (shelf) Names(w release.Want) (desired.Artifacts, error) { return release.N
 
 func (shelf) Resolve(_ context.Context, w release.Want) (desired.Artifacts, error) {
 	return release.Names(w)
+}
+
+func (shelf) Chart(context.Context, chart.Source) ([]byte, error) {
+	return nil, errors.New("nothing is installed")
 }
 
 func (shelf) Verify(context.Context) error { return nil }

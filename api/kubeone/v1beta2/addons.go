@@ -1,5 +1,10 @@
 package v1beta2
 
+import (
+	"path"
+	"path/filepath"
+)
+
 // Addons are additional objects that are applied to the cluster.
 type Addons struct {
 	// Enable switches addons on. If it is false, addons that are in the cluster are removed. Default: true.
@@ -27,28 +32,40 @@ type Addon struct {
 
 // HelmRelease is a Helm chart that is installed in the cluster.
 type HelmRelease struct {
-	// Chart is the chart's name, or a folder.
+	// Chart is the chart's name in repoURL; without repoURL, a chart folder, relative to the manifest.
 	Chart string `json:"chart,omitempty"`
-	// RepoURL is the repository of the chart.
+	// RepoURL is the repository of the chart: https://…, or oci://… for a registry.
 	RepoURL string `json:"repoURL,omitempty"`
-	// ChartURL is the chart's own URL.
+	// ChartURL is the URL of the chart's archive, instead of chart: https://…, or oci://… without a tag.
 	ChartURL string `json:"chartURL,omitempty"`
-	// Version is the chart's version.
+	// Version is the chart's version, or a range such as ~1.2. Default: the latest version at the installation.
 	Version string `json:"version,omitempty"`
-	// ReleaseName is the release's name. Default: chart.
+	// ReleaseName is the release's name. Default: the name of the chart or its folder.
 	ReleaseName string `json:"releaseName,omitempty"`
 	// Namespace is the release's namespace. Required.
 	Namespace string `json:"namespace,omitempty"`
-	// Wait waits until the release's objects are ready. Default: false.
+	// Wait waits until the release's objects are ready, and rolls back an upgrade that does not become ready. Default:
+	// false.
 	Wait bool `json:"wait,omitempty"`
 	// Timeout is how long to wait, as a Go duration. Default: 5m.
 	Timeout string `json:"timeout,omitempty"`
 	// Insecure accepts any certificate of the repository. Default: false.
 	Insecure bool `json:"insecure,omitempty"`
-	// Values overrides the chart's values.
+	// Values override the chart's values, later ones earlier ones.
 	Values []HelmValues `json:"values,omitempty"`
 	// Auth are credentials for the repository.
 	Auth *HelmAuth `json:"auth,omitempty" secret:"true"`
+}
+
+// NameOfRelease returns the name of the release. The default name for a chart folder is that of the folder.
+func (r HelmRelease) NameOfRelease() string {
+	switch {
+	case r.ReleaseName != "" || r.Chart == "":
+		return r.ReleaseName
+	case r.RepoURL == "":
+		return path.Base(filepath.ToSlash(r.Chart))
+	}
+	return r.Chart
 }
 
 // HelmValues overrides a chart's values.

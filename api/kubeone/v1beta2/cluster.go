@@ -75,7 +75,7 @@ type KubeOneCluster struct {
 	// Addons are additional objects that are applied to the cluster.
 	Addons *Addons `json:"addons,omitempty"`
 	// HelmReleases are Helm charts that are installed in the cluster.
-	HelmReleases []HelmRelease `json:"helmReleases,omitempty" carried:"no"`
+	HelmReleases []HelmRelease `json:"helmReleases,omitempty"`
 	// SystemPackages configures package repositories of the operating system.
 	SystemPackages *SystemPackages `json:"systemPackages,omitempty"`
 }

@@ -243,6 +243,24 @@ func (f *findings) nodeSets(sets []NodeSet) {
 	}
 }
 
+// maxReleaseName is Helm's limit.
+const maxReleaseName = 53
+
+// locationOfChart checks the URL of a chart or a chart repository.
+func (f *findings) locationOfChart(path, raw string) {
+	if raw == "" {
+		return
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "oci":
+		f.errorf(path, "it looks like https://charts.example.com or oci://registry.example.com/charts",
+			"is not the location of a chart") // the text may hold a password
+	case u.User != nil:
+		f.errorf(path, "move them to auth", "contains credentials")
+	}
+}
+
 func (f *findings) addons(c *KubeOneCluster) {
 	if c.Addons != nil && !isFalse(c.Addons.Enable) {
 		for i, a := range c.Addons.Addons {
@@ -254,11 +272,21 @@ func (f *findings) addons(c *KubeOneCluster) {
 	for i, r := range c.HelmReleases {
 		at := Item("helmReleases", i)
 		f.duration(at+".timeout", r.Timeout)
-		if r.Chart == "" && r.ChartURL == "" {
+		switch {
+		case r.Chart == "" && r.ChartURL == "":
 			f.missing(at+".chart", "set chart or chartURL")
+		case r.Chart != "" && r.ChartURL != "":
+			f.errorf(at+".chartURL", "remove one of them", "chart is also set")
 		}
+		f.locationOfChart(at+".repoURL", r.RepoURL)
+		f.locationOfChart(at+".chartURL", r.ChartURL)
 		if r.Namespace == "" {
 			f.missing(at+".namespace", "")
+		}
+		if name := r.NameOfRelease(); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 ||
+			len(name) > maxReleaseName {
+			f.errorf(at+".releaseName", "use lowercase letters, digits and dashes, at most 53 characters",
+				"%q is not a valid release name", name)
 		}
 		if r.ChartURL != "" && r.ReleaseName == "" {
 			f.missing(at+".releaseName", "a chart from a URL has no default release name")

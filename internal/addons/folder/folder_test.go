@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"kubeone/internal/addons/resources"
 )
 
 func manifest(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -204,7 +206,7 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Render(Addon{Name: "a", Files: []File{{"a/x.yaml", c.text}}}, Values{})
-			var mistake *FileError
+			var mistake *resources.FileError
 			if !errors.As(err, &mistake) || mistake.Path != "a/x.yaml" || mistake.Line != c.line ||
 				!strings.Contains(mistake.Error(), c.says) {
 				t.Errorf("line %d, %.300v", c.line, err)

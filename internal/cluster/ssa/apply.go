@@ -26,14 +26,22 @@ const maxParallel = 8 // objects applied in parallel
 
 // Applier applies objects to a cluster. It discovers the API's kinds on demand.
 type Applier struct {
-	dynamic dynamic.Interface
-	kinds   meta.ResettableRESTMapper
+	dynamic   dynamic.Interface
+	kinds     meta.ResettableRESTMapper
+	manager   string // name in managedFields
+	namespace string // of namespaced objects without a namespace
 }
 
 // New returns an Applier. It makes no request.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Applier {
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
-	return &Applier{dynamic: dyn, kinds: kinds}
+	return &Applier{dynamic: dyn, kinds: kinds, manager: apicall.FieldManager, namespace: metav1.NamespaceDefault}
+}
+
+// As returns an Applier that applies objects as another field manager, and namespaced objects without a namespace to
+// that namespace. Both share what they know about kinds.
+func (c *Applier) As(manager, namespace string) *Applier {
+	return &Applier{dynamic: c.dynamic, kinds: c.kinds, manager: manager, namespace: namespace}
 }
 
 // Result is the result of an apply.
@@ -99,6 +107,35 @@ func (c *Applier) anyVersion(o *unstructured.Unstructured) (dynamic.ResourceInte
 	return c.Resource(served)
 }
 
+// Lookup returns the content of the object with that kind, namespace and name, or nil if there is none. If name is "", it
+// returns a list of all in the namespace, or in the cluster if that is "" too.
+func (c *Applier) Lookup(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	if name != "" {
+		found, err := c.Find(ctx, o)
+		if err != nil || found == nil {
+			return nil, err
+		}
+		return found.Object, nil
+	}
+	mapping, err := c.kinds.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.dynamic.Resource(mapping.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.UnstructuredContent(), nil
+}
+
 // FindConflicts returns the error that ApplyOwn would return for the first object with a conflict, and nil if there is
 // none. It changes nothing.
 func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unstructured) error {
@@ -113,7 +150,7 @@ func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unst
 				return err
 			}
 			_, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
-				FieldManager: apicall.FieldManager, DryRun: []string{metav1.DryRunAll},
+				FieldManager: c.manager, DryRun: []string{metav1.DryRunAll},
 			})
 			return asOperatorError(err)
 		})
@@ -193,7 +230,7 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 			hasRead = true
 		}
 		after, err := where.Apply(ctx, o.GetName(), o,
-			metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: force})
+			metav1.ApplyOptions{FieldManager: c.manager, Force: force})
 		if err != nil {
 			return asOperatorError(err)
 		}
@@ -223,7 +260,7 @@ func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (cu
 		return nil, nil, apicall.Wrap("compare", Describe(o), err)
 	}
 	planned, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
-		FieldManager: apicall.FieldManager, Force: true, DryRun: []string{metav1.DryRunAll},
+		FieldManager: c.manager, Force: true, DryRun: []string{metav1.DryRunAll},
 	})
 	if err != nil {
 		return nil, nil, apicall.Wrap("compare", Describe(o), err)
@@ -266,7 +303,7 @@ func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 	}
 	namespace := o.GetNamespace()
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault
+		namespace = c.namespace
 	}
 	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 }

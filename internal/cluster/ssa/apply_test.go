@@ -92,7 +92,9 @@ func applier(t *testing.T) (*Applier, *applying) {
 	dyn := fake.NewSimpleDynamicClient(runtime.NewScheme())
 	dyn.PrependReactor("get", "*", api.get)
 	dyn.PrependReactor("patch", "*", api.patch)
-	return &Applier{dynamic: dyn, kinds: fixedKinds{mapper}}, api
+	return &Applier{
+		dynamic: dyn, kinds: fixedKinds{mapper}, manager: apicall.FieldManager, namespace: "default",
+	}, api
 }
 
 func stack() []unstructured.Unstructured {

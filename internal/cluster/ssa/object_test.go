@@ -38,7 +38,7 @@ func TestObjectsAreCreatedChangedAndDeleted(t *testing.T) {
 		{Group: "example.com", Version: "v1", Resource: "lates"}: "LateList",
 	}
 	dyn := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
-	c := &Applier{dynamic: dyn, kinds: kinds}
+	c := &Applier{dynamic: dyn, kinds: kinds, manager: "kubeone", namespace: "default"}
 	replicas := func(name string) int64 {
 		t.Helper()
 		where, err := c.Resource(late(name, 0))

@@ -38,8 +38,11 @@ type API struct {
 	// Inventories holds the objects of each applied addon, by its name. Addons that kubeone applied before it kept
 	// inventories have none. Nil if they were not read, which decisions about one host do not need.
 	Inventories map[string]Inventory `json:"inventories,omitempty"`
-	// Compared holds the results for the components whose objects were compared with the desired ones, by component. A
-	// component that was not compared is missing.
+	// HelmReleases holds the Helm releases that kubeone installed, and those in the manifest that others installed, by
+	// "namespace/name". Nil if they were not read.
+	HelmReleases map[string]HelmRelease `json:"helmReleases,omitempty"`
+	// Compared holds the results for the components whose objects were compared with the desired ones, by component; Helm
+	// releases by "namespace/name". A component that was not compared is missing.
 	Compared map[string]Comparison `json:"compared,omitempty"`
 	// Record is kubeone's record in the cluster; nil if there is none.
 	Record *Record `json:"record,omitempty"`
@@ -56,6 +59,27 @@ type Inventory struct {
 	Objects []AddonObject `json:"objects,omitempty"`
 	Problem string        `json:"problem,omitempty"` // why it cannot be read; Objects is empty then
 }
+
+// HelmRelease is the last revision of a Helm release.
+type HelmRelease struct {
+	Revision int    `json:"revision,omitempty"`
+	Status   string `json:"status,omitempty"` // "deployed", "failed", "pending-upgrade"
+	Chart    string `json:"chart,omitempty"`  // the name of the chart
+	Version  string `json:"version,omitempty"`
+	// Managed says that kubeone installed the release. Source and Values are then the digests of desired.HelmRelease
+	// that it was installed with.
+	Managed bool   `json:"managed,omitempty"`
+	Source  string `json:"source,omitempty"`
+	Values  string `json:"values,omitempty"`
+	Objects int    `json:"objects,omitempty"` // number of objects, without hooks
+	Problem string `json:"problem,omitempty"` // why its content cannot be read
+}
+
+// ReleaseDeployed is the status of a Helm release whose last operation succeeded.
+const ReleaseDeployed = "deployed"
+
+// Interrupted reports whether an operation on the release was interrupted, or is going on.
+func (r HelmRelease) Interrupted() bool { return strings.HasPrefix(r.Status, "pending-") }
 
 // AddonObject identifies an object of an addon.
 type AddonObject struct {

@@ -90,6 +90,7 @@ const (
 	RecordUnreadable     Code = "RecordUnreadable"
 	AddonsUnreadable     Code = "AddonsUnreadable"
 	InventoryUnreadable  Code = "InventoryUnreadable"
+	ReleaseUnreadable    Code = "ReleaseUnreadable"
 	NodeOwnerUnknown     Code = "NodeOwnerUnknown"
 	ComponentNotRunning  Code = "ComponentNotRunning"
 	PodsOutsideNetwork   Code = "PodsOutsideNetwork"

@@ -137,6 +137,12 @@ var clusterRows = []row{
 			"list; delete other objects of the addon manually",
 	},
 	{
+		code: ReleaseUnreadable, class: ClassKube,
+		meaning: "The Secret of a Helm release is malformed.",
+		what:    "cannot read Helm release {release}, so it stays as it is: {problem}",
+		do:      "run helm history on the release; if helm cannot read it either, delete that Secret, then run kubeone apply",
+	},
+	{
 		code: ComponentNotRunning, class: ClassKube,
 		meaning: "The network plugin, kube-proxy or cluster DNS has no ready pod on a node that needs one.",
 		what:    "{component} is not running on {nodes}",

@@ -76,7 +76,7 @@ var rows = []row{
 	publishCARow(), learnCARow(), podsTrustCARow(), forgetCARow(),
 	snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 	removeAutoApprovalRow(), revokeTokensRow(),
-	nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
+	nodeReadyRow(), applyAddonRow(), removeAddonRow(), applyReleaseRow(), removeReleaseRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
 	createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
 	drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
 	deleteMachinesRow(), awaitHostsRow(), hooksRow(), operatorHooksRow(),

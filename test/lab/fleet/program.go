@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +13,7 @@ import (
 )
 
 // BuildKubeone builds kubeone like a release, from the module of the working directory, and returns the program's path.
-// It is fast if nothing has changed.
+// Each checkout has its own program. It is fast if nothing has changed.
 func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	module, err := moduleDir(ctx)
 	if err != nil {
@@ -22,7 +24,8 @@ func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	program := cache.Path("bin", "kubeone")
+	sum := sha256.Sum256([]byte(module))
+	program := cache.Path("bin", "kubeone-"+hex.EncodeToString(sum[:4]))
 	return program, buildProgram(ctx, module, "./cmd/kubeone", program)
 }
 

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
+	"kubeone/internal/cluster/helm"
 	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/settings"
@@ -164,6 +165,16 @@ func (a *api) DeleteNode(ctx context.Context, node string) error {
 // ApplyAddon only needs the API. UpdateRecord records what was applied.
 func (a *api) ApplyAddon(ctx context.Context, _ inventory.Change) error {
 	return a.needAPI(ctx, "apply")
+}
+
+// ApplyRelease and RemoveRelease only need the API: the simulator has no Helm releases.
+func (a *api) ApplyRelease(ctx context.Context, _ helm.Release) error {
+	return a.needAPI(ctx, "ApplyRelease")
+}
+
+// RemoveRelease only needs the API.
+func (a *api) RemoveRelease(ctx context.Context, _, _ string, _ time.Duration) error {
+	return a.needAPI(ctx, "RemoveRelease")
 }
 
 // RemoveAddon only needs the API.

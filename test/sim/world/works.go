@@ -87,6 +87,8 @@ var works = map[step.Kind]work{
 	step.RemoveAutoApproval: {request: removeAutoApproval},
 	step.RevokeTokens:       {request: requestAnswered},
 	step.RemoveAddon:        {request: requestAnswered},
+	step.ApplyRelease:       {request: requestAnswered},
+	step.RemoveRelease:      {request: requestAnswered},
 	step.AwaitWorkloads:     {request: requestAnswered},
 	step.CreateMachines:     {request: requestAnswered},
 	step.UpgradeMachines:    {request: requestAnswered},

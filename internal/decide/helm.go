@@ -1,0 +1,60 @@
+package decide
+
+import (
+	"slices"
+
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+)
+
+// staleReleases lists the Helm releases to install or upgrade.
+func (v *view) staleReleases() []string {
+	if v.in.About != nil || v.in.Want.Endpoint.Later != "" {
+		return nil // they belong to the whole cluster and are made for the manifest's endpoint
+	}
+	var out []string
+	for _, want := range v.in.HelmReleases {
+		is, found := v.in.Is.API.HelmReleases[want.Key()]
+		if !found || is.Problem == "" && v.isStale(want, is) {
+			out = append(out, want.Key())
+		}
+	}
+	return out
+}
+
+// isStale reports whether a release differs from the manifest, or its objects were changed since.
+func (v *view) isStale(want desired.HelmRelease, is observed.HelmRelease) bool {
+	return !is.Managed || is.Status != observed.ReleaseDeployed || is.Source != want.Source || is.Values != want.Values ||
+		len(v.in.Is.API.Compared[want.Key()].Differences) > 0
+}
+
+// undeclaredReleases lists the Helm releases that kubeone installed and that are no longer in the manifest.
+func (v *view) undeclaredReleases() []string {
+	if !v.in.KnowsAddons || v.in.About != nil {
+		return nil
+	}
+	var out []string
+	for key, is := range v.in.Is.API.HelmReleases {
+		if is.Managed && !slices.ContainsFunc(v.in.HelmReleases, func(want desired.HelmRelease) bool {
+			return want.Key() == key
+		}) {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// unreadableReleases warns of desired Helm releases whose content cannot be read.
+func (v *view) unreadableReleases() []problem.Problem {
+	var out []problem.Problem
+	for _, want := range v.in.HelmReleases {
+		if why := v.in.Is.API.HelmReleases[want.Key()].Problem; why != "" {
+			out = append(out, problem.Problem{
+				Code: problem.ReleaseUnreadable, Parameters: problem.Parameters{"release": want.Key(), "problem": why},
+			})
+		}
+	}
+	return out
+}

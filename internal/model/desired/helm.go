@@ -1,0 +1,16 @@
+package desired
+
+// HelmRelease is a desired Helm release, without its values, which may contain secrets.
+type HelmRelease struct {
+	Namespace, Name string
+	// Chart names the chart for people: "nginx 1.2.0 from https://charts.example.com".
+	Chart string
+	// Source is a digest of where the chart is and which version it has, as the manifest says. Values is a digest of the
+	// values.
+	Source, Values string
+	// TimeoutSeconds limits each operation on the release.
+	TimeoutSeconds int
+}
+
+// Key returns "namespace/name".
+func (r HelmRelease) Key() string { return r.Namespace + "/" + r.Name }

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
+)
+
+// withReleases gives the cluster the releases web and tools, in this order, and one that the manifest no longer has.
+func withReleases(in decide.Input) Input {
+	in.KnowsAddons = true
+	in.HelmReleases = []desired.HelmRelease{
+		{
+			Namespace: "web", Name: "web", Chart: "web ~1 from https://charts.example.com", Source: "chart",
+			Values: "values", TimeoutSeconds: 300,
+		},
+		{Namespace: "tools", Name: "tools", Chart: "folder ./tools", Source: "tools", Values: "none", TimeoutSeconds: 60},
+	}
+	in.Is.API.HelmReleases = map[string]observed.HelmRelease{
+		"web/web": {
+			Revision: 3, Status: observed.ReleaseDeployed, Chart: "web", Version: "1.0.0", Managed: true, Source: "old",
+			Values: "values",
+		},
+		"a/left": {Managed: true},
+	}
+	return Input{Decide: in, Charts: map[string]Chart{
+		"web/web": {Version: "1.2.0", Digest: "d1"}, "tools/tools": {Version: "0.1.0", Digest: "d2"},
+	}}
+}
+
+func TestHelmReleasesAreApplied(t *testing.T) {
+	t.Parallel()
+	p, _ := Build(withReleases(healthyCluster(1, 0)))
+	web := stepByID(t, p, "release/web/web")
+	if web.Action != Change || web.Reason != "its chart differs from the manifest" || web.Intent.Digest != "d1" {
+		t.Errorf("%+v", web)
+	}
+	if diff := cmp.Diff([]string{"chart web ~1 from https://charts.example.com", "version 1.0.0 -> 1.2.0"},
+		web.Changes); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(step.ApplyReleaseParams{
+		Namespace: "web", Name: "web", Version: "1.2.0", Source: "chart", Values: "values", TimeoutSeconds: 300,
+	}, step.ParamsOf[step.ApplyReleaseParams](web.Intent)); diff != "" {
+		t.Error(diff)
+	}
+	tools := stepByID(t, p, "release/tools/tools")
+	if tools.Action != Create || tools.Reason != "not in the cluster" || !slices.Contains(tools.Needs, "release/web/web") {
+		t.Errorf("%+v", tools)
+	}
+	left := stepByID(t, p, "remove-release/a/left")
+	if left.Action != Remove || left.Reason != "it is no longer in the manifest" {
+		t.Errorf("%+v", left)
+	}
+}
+
+// Pods of charts need the network and cluster DNS, unless a chart is the network.
+func TestHelmReleasesFollowTheNetwork(t *testing.T) {
+	t.Parallel()
+	in := withReleases(healthyCluster(1, 0))
+	in.Decide.Addons["flannel"] = "new"
+	p, _ := Build(in)
+	if needs := stepByID(t, p, "release/web/web").Needs; !slices.Contains(needs, "await-workloads") {
+		t.Errorf("needs %v", needs)
+	}
+	in.Decide.Want.Network.CNI.Name = desired.ExternalCNI
+	in.Decide.Is.API.Addons["extra"] = "old"
+	in.Decide.Addons = map[string]string{"extra": "new"}
+	delete(in.Decide.Is.API.Addons, "flannel")
+	p, _ = Build(in)
+	if needs := stepByID(t, p, "release/web/web").Needs; slices.Contains(needs, "await-workloads") {
+		t.Errorf("needs %v", needs)
+	}
+	if needs := stepByID(t, p, "await-workloads").Needs; !slices.Contains(needs, "release/web/web") {
+		t.Errorf("the wait needs %v", needs)
+	}
+}
+
+func TestReasonsToUpgradeAHelmRelease(t *testing.T) {
+	t.Parallel()
+	current := observed.HelmRelease{
+		Status: observed.ReleaseDeployed, Version: "1.2.0", Managed: true, Source: "chart", Values: "values",
+	}
+	for want, change := range map[string]func(*observed.HelmRelease){
+		"its chart differs from the manifest":              func(r *observed.HelmRelease) { r.Source = "old" },
+		"its values differ from the manifest":              func(r *observed.HelmRelease) { r.Values = "old" },
+		"its chart and values differ from the manifest":    func(r *observed.HelmRelease) { r.Source, r.Values = "old", "old" },
+		"its last operation did not succeed: it is failed": func(r *observed.HelmRelease) { r.Status = "failed" },
+		"an operation on it was interrupted":               func(r *observed.HelmRelease) { r.Status = "pending-upgrade" },
+		"it was not installed by kubeone":                  func(r *observed.HelmRelease) { r.Managed = false },
+		"ConfigMap web/a is missing":                       func(*observed.HelmRelease) {},
+	} {
+		in := withReleases(healthyCluster(1, 0))
+		is := current
+		change(&is)
+		in.Decide.Is.API.HelmReleases["web/web"] = is
+		if strings.HasPrefix(want, "ConfigMap") {
+			in.Decide.Is.API.Compared = map[string]observed.Comparison{
+				"web/web": {Differences: []observed.Difference{{Object: "ConfigMap web/a", Missing: true}}},
+			}
+		}
+		p, _ := Build(in)
+		if got := stepByID(t, p, "release/web/web").Reason; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
