@@ -227,11 +227,11 @@ func (f *applyFlags) askApproval(stdio IO, p engine.Proposal) (bool, error) {
 		}
 		return true, nil
 	}
-	return f.confirm(stdio, "Carry out this plan?")
+	return f.askQuestion(stdio, "Carry out this plan?")
 }
 
-// confirm asks the question and returns the answer. With --auto-approve, it returns true without asking.
-func (f *applyFlags) confirm(stdio IO, question string) (bool, error) {
+// askQuestion asks the question and returns the answer. With --auto-approve, it returns true without asking.
+func (f *applyFlags) askQuestion(stdio IO, question string) (bool, error) {
 	if f.approve {
 		return true, nil
 	}

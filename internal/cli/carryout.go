@@ -33,7 +33,7 @@ func (f *applyFlags) confirmPlan(stdio IO, p engine.Proposal, question string) (
 	if err := p.Refusal(); err != nil {
 		return false, err
 	}
-	return f.confirm(stdio, question)
+	return f.askQuestion(stdio, question)
 }
 
 // carryOut carries out a proposal, writes events to the journal and to the operator, and handles Ctrl-C. It returns the

@@ -118,7 +118,7 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 		return err
 	}
 	var timer recoveryTimer
-	after, err := f.carryOutObserved(ctx, stdio, w, p, func(p engine.Proposal) { timer.observe(p, time.Now()) })
+	after, err := f.carryOutObserved(ctx, stdio, w, p, func(p engine.Proposal) { timer.recordProposal(p, time.Now()) })
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ type recoveryTimer struct {
 	restored bool
 }
 
-// observe checks a proposal made at the given time.
-func (t *recoveryTimer) observe(p engine.Proposal, now time.Time) {
+// recordProposal checks a proposal made at the given time.
+func (t *recoveryTimer) recordProposal(p engine.Proposal, now time.Time) {
 	restored := p.Matches() && !slices.ContainsFunc(p.Pending(nil), func(o engine.Pending) bool {
 		return o.Why != engine.NotRunning
 	})

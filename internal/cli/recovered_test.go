@@ -29,7 +29,7 @@ func TestWhenARecoveredClusterIsBack(t *testing.T) {
 	} {
 		var timer recoveryTimer
 		for i, p := range c.looks {
-			timer.observe(p, began.Add(time.Duration(i)*time.Second))
+			timer.recordProposal(p, began.Add(time.Duration(i)*time.Second))
 		}
 		if got := timer.end.Sub(began); got != c.want {
 			t.Errorf("%s: after %s, want %s", name, got, c.want)

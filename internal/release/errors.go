@@ -67,11 +67,11 @@ func (e *FetchError) Error() string {
 		}
 		fmt.Fprintf(&b, "\n  from %s: %s: %v", host, strings.Join(parts, ", "), cause)
 	}
-	b.WriteString("\n" + e.advice())
+	b.WriteString("\n" + e.suggestAction())
 	return b.String()
 }
 
-func (e *FetchError) advice() string {
+func (e *FetchError) suggestAction() string {
 	if e.Offline() {
 		return "check the network and the proxy of this machine, or use a mirror, or use a bundle that was created on a " +
 			"machine with network access (kubeone bundle create; then --bundle FILE)"

@@ -254,8 +254,8 @@ func TestAJoinOfEtcdFailsWithKubeadm(t *testing.T) {
 	}
 }
 
-// kubelet are the calls of systemctl for the kubelet, and of kubeadm, since the last time.
-func (b *box) kubelet() []string {
+// kubeletCalls returns the calls of systemctl for the kubelet, and of kubeadm, since the last time.
+func (b *box) kubeletCalls() []string {
 	var out []string
 	for _, call := range b.calls() {
 		call, _, _ = strings.Cut(call, " --config")
@@ -275,7 +275,7 @@ func TestAWorkerJoinsOnce(t *testing.T) {
 	step := func(what string, want ...string) {
 		t.Helper()
 		b.must("stage_join_worker")
-		if diff := cmp.Diff(want, b.kubelet()); diff != "" {
+		if diff := cmp.Diff(want, b.kubeletCalls()); diff != "" {
 			t.Errorf("%s:\n%s", what, diff)
 		}
 		if _, err := os.Stat(b.path(token)); !errors.Is(err, fs.ErrNotExist) {

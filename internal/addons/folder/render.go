@@ -24,7 +24,7 @@ func Render(a Addon, v Values) ([]resources.Object, error) {
 		text := f.Text
 		if !a.DisableTemplating {
 			var err error
-			if text, err = fill(f, v.with(a.Params)); err != nil {
+			if text, err = fillTemplate(f, v.withParams(a.Params)); err != nil {
 				return nil, err
 			}
 		}
@@ -43,17 +43,17 @@ func Render(a Addon, v Values) ([]resources.Object, error) {
 	return out, nil
 }
 
-// fill executes a file as a template, twice.
-func fill(f File, v Values) (string, error) {
-	parsed, err := template.New(f.Path).Option("missingkey=zero").Funcs(functions(v)).Parse(f.Text)
+// fillTemplate executes a file as a template, twice.
+func fillTemplate(f File, v Values) (string, error) {
+	parsed, err := template.New(f.Path).Option("missingkey=zero").Funcs(templateFunctions(v)).Parse(f.Text)
 	if err != nil {
 		return "", templateError(f.Path, err)
 	}
-	first, err := execute(parsed, v)
+	first, err := executeTemplate(parsed, v)
 	if err != nil {
 		return "", templateError(f.Path, err)
 	}
-	second, err := execute(parsed, v)
+	second, err := executeTemplate(parsed, v)
 	if err != nil {
 		return "", templateError(f.Path, err)
 	}
@@ -64,7 +64,7 @@ func fill(f File, v Values) (string, error) {
 	return first, nil
 }
 
-func execute(t *template.Template, v Values) (string, error) {
+func executeTemplate(t *template.Template, v Values) (string, error) {
 	out := &limitedBuffer{left: maxRendered}
 	err := t.Execute(out, v)
 	return out.String(), err

@@ -26,8 +26,8 @@ type Values struct {
 	OverwriteRegistry string
 }
 
-// with returns the values with the parameters of one addon.
-func (v Values) with(params map[string]string) Values {
+// withParams returns the values with the parameters of one addon.
+func (v Values) withParams(params map[string]string) Values {
 	merged := maps.Clone(v.Params)
 	if merged == nil {
 		merged = map[string]string{}
@@ -42,14 +42,14 @@ const maxRepeats = 100_000 // items that a function may produce
 // removedFunctions are sprig functions that read the environment or the network of the operator's machine.
 var removedFunctions = []string{"env", "expandenv", "getHostByName"}
 
-// functions returns the functions of templates: those of sprig except removedFunctions, and KubeOne's.
-func functions(v Values) template.FuncMap {
+// templateFunctions returns the functions of templates: those of sprig except removedFunctions, and KubeOne's.
+func templateFunctions(v Values) template.FuncMap {
 	out := sprig.TxtFuncMap()
 	for _, name := range removedFunctions {
 		delete(out, name)
 	}
 	limitRepeats(out)
-	out["required"] = required
+	out["required"] = requireValue
 	out["Registry"] = func(registry string) string {
 		if v.OverwriteRegistry != "" {
 			return v.OverwriteRegistry
@@ -63,11 +63,11 @@ func functions(v Values) template.FuncMap {
 func limitRepeats(out template.FuncMap) {
 	out["until"] = func(count int) ([]int, error) {
 		if count < 0 {
-			return steps(0, count, -1)
+			return countSteps(0, count, -1)
 		}
-		return steps(0, count, 1)
+		return countSteps(0, count, 1)
 	}
-	out["untilStep"] = steps
+	out["untilStep"] = countSteps
 	out["repeat"] = func(count int, text string) (string, error) {
 		if count < 0 || count > maxRepeats {
 			return "", fmt.Errorf("repeat: the count must be between 0 and %d", maxRepeats)
@@ -76,8 +76,8 @@ func limitRepeats(out template.FuncMap) {
 	}
 }
 
-// steps returns start, start+step, … before stop, as sprig's untilStep does.
-func steps(start, stop, step int) ([]int, error) {
+// countSteps returns start, start+step, … before stop, as sprig's untilStep does.
+func countSteps(start, stop, step int) ([]int, error) {
 	var out []int
 	if step == 0 {
 		return out, nil
@@ -90,8 +90,8 @@ func steps(start, stop, step int) ([]int, error) {
 	return out, nil
 }
 
-// required returns the value, or an error with the message if the value is missing or an empty string.
-func required(message string, value any) (any, error) {
+// requireValue returns the value, or an error with the message if the value is missing or an empty string.
+func requireValue(message string, value any) (any, error) {
 	if value == nil || value == "" {
 		return nil, errors.New(message)
 	}

@@ -40,14 +40,14 @@ func List(ctx context.Context, kube kubernetes.Interface) (map[string]observed.I
 	out := map[string]observed.Inventory{}
 	for i := range list.Items {
 		if name, found := strings.CutPrefix(list.Items[i].Name, namePrefix); found {
-			out[name] = decode(&list.Items[i])
+			out[name] = decodeInventory(&list.Items[i])
 		}
 	}
 	return out, nil
 }
 
-// decode decodes an inventory strictly, because anyone who can write ConfigMaps may have changed it.
-func decode(m *corev1.ConfigMap) observed.Inventory {
+// decodeInventory decodes an inventory strictly, because anyone who can write ConfigMaps may have changed it.
+func decodeInventory(m *corev1.ConfigMap) observed.Inventory {
 	var objects []observed.AddonObject
 	if err := json.Unmarshal([]byte(m.Data[objectsKey]), &objects); err != nil {
 		return observed.Inventory{Problem: fmt.Sprintf("ConfigMap %s/%s: %v", m.Namespace, m.Name, err)}
@@ -71,8 +71,8 @@ func isWord(text string) bool {
 		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// reference returns an object with the identity alone.
-func reference(of observed.AddonObject) *unstructured.Unstructured {
+// newReference returns an object with the identity alone.
+func newReference(of observed.AddonObject) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(of.APIVersion)
 	o.SetKind(of.Kind)
@@ -81,7 +81,7 @@ func reference(of observed.AddonObject) *unstructured.Unstructured {
 	return o
 }
 
-func (k Keeper) read(ctx context.Context, addon string) (observed.Inventory, error) {
+func (k Keeper) readInventory(ctx context.Context, addon string) (observed.Inventory, error) {
 	var out observed.Inventory
 	err := apicall.Retry(ctx, "read the inventory of addon", addon, func(ctx context.Context) error {
 		held, err := k.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, namePrefix+addon,
@@ -92,14 +92,14 @@ func (k Keeper) read(ctx context.Context, addon string) (observed.Inventory, err
 		if err != nil {
 			return err
 		}
-		out = decode(held)
+		out = decodeInventory(held)
 		return nil
 	})
 	return out, err
 }
 
-// save writes the inventory if it differs from the stored one.
-func (k Keeper) save(ctx context.Context, addon string, objects []observed.AddonObject) error {
+// saveInventory writes the inventory if it differs from the stored one.
+func (k Keeper) saveInventory(ctx context.Context, addon string, objects []observed.AddonObject) error {
 	text, err := json.Marshal(objects)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (k Keeper) save(ctx context.Context, addon string, objects []observed.Addon
 	})
 }
 
-func (k Keeper) forget(ctx context.Context, addon string) error {
+func (k Keeper) deleteInventory(ctx context.Context, addon string) error {
 	return apicall.Retry(ctx, "delete the inventory of addon", addon, func(ctx context.Context) error {
 		err := k.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Delete(ctx, namePrefix+addon,
 			metav1.DeleteOptions{})

@@ -47,7 +47,7 @@ type Change struct {
 func (k Keeper) ApplyAddon(ctx context.Context, c Change) error {
 	ctx, cancel := apicall.WithDefaultTimeout(ctx, 3*apicall.OpTimeout)
 	defer cancel()
-	before, err := k.read(ctx, c.Addon)
+	before, err := k.readInventory(ctx, c.Addon)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (k Keeper) ApplyAddon(ctx context.Context, c Change) error {
 	}
 	gone := withoutKeys(c.Delete, objects)
 	left := withoutKeys(before.Objects, objects)
-	if err := k.save(ctx, c.Addon, append(objects[:len(objects):len(objects)], left...)); err != nil {
+	if err := k.saveInventory(ctx, c.Addon, append(objects[:len(objects):len(objects)], left...)); err != nil {
 		return err
 	}
 	err = k.Applier.ApplyOver(ctx, c.Objects, func(i int) bool { return c.Own || !objects[i].Foreign })
@@ -68,7 +68,7 @@ func (k Keeper) ApplyAddon(ctx context.Context, c Change) error {
 		return err
 	}
 	kept := withoutKeys(left, gone)
-	return k.save(ctx, c.Addon, append(objects, withoutForeign(kept)...))
+	return k.saveInventory(ctx, c.Addon, append(objects, withoutForeign(kept)...))
 }
 
 // RemoveAddon deletes these objects of an addon, and its inventory.
@@ -78,7 +78,7 @@ func (k Keeper) RemoveAddon(ctx context.Context, addon string, objects []observe
 	if err := k.deleteObjects(ctx, objects); err != nil {
 		return err
 	}
-	return k.forget(ctx, addon)
+	return k.deleteInventory(ctx, addon)
 }
 
 // findForeign returns the identities of the objects. Those that exist and were not created by the addon are foreign.
@@ -132,7 +132,7 @@ func (k Keeper) deleteObjects(ctx context.Context, objects []observed.AddonObjec
 		if objects[i].Foreign {
 			continue
 		}
-		if err := k.Applier.DeleteIf(ctx, reference(objects[i]), ssa.IsManaged); err != nil {
+		if err := k.Applier.DeleteIf(ctx, newReference(objects[i]), ssa.IsManaged); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (b *bundle) addHost(ctx context.Context, in Input, name string, h Host) {
 	b.addFile("hosts/"+name+"/stderr.txt", result.Stderr)
 	// Output before a failure is useful too.
 	unexpected, printed := false, map[string]bool{"stderr.txt": true}
-	for i, section := range strings.Split("\n"+string(out.bytes()), sectionMark) {
+	for i, section := range strings.Split("\n"+string(out.keptBytes()), sectionMark) {
 		file, text, _ := strings.Cut(section, "\n")
 		if i == 0 {
 			file, text = "before.txt", section // output of the login
@@ -98,4 +98,4 @@ func (t *limitedBuffer) Write(p []byte) (int, error) {
 	return t.buf.Write(p)
 }
 
-func (t *limitedBuffer) bytes() []byte { return t.buf.Bytes() }
+func (t *limitedBuffer) keptBytes() []byte { return t.buf.Bytes() }
