@@ -48,6 +48,8 @@ type Sources struct {
 	Delete []string
 	// Releases holds the desired Helm releases, in this order.
 	Releases []HelmRelease
+	// Declared says that the manifest has the field addons, even if it is empty.
+	Declared bool
 }
 
 // CustomAddon is the rendered objects of one of the operator's own addons.

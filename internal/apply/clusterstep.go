@@ -186,27 +186,33 @@ func (r *Run) approveServing(ctx context.Context, client API, _ plan.Step) error
 
 // awaitWorkloads waits until cluster DNS and the applied addons run on all their Nodes.
 func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error {
-	var all []resources.Workload
 	for _, a := range r.Addons {
-		all = append(all, a.Wait...)
+		for _, w := range a.Wait {
+			if err := r.awaitRollout(ctx, client, s, w); err != nil {
+				return fmt.Errorf("addon %s: %w", a.Name, err)
+			}
+		}
 	}
 	if !r.Want.Network.KubeProxy.Skip {
-		all = append(all, resources.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"})
-	}
-	for _, w := range all {
-		excused, err := client.WaitRollout(ctx, w)
-		if err != nil {
+		proxy := resources.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "kube-proxy"}
+		if err := r.awaitRollout(ctx, client, s, proxy); err != nil {
 			return err
-		}
-		if len(excused) > 0 {
-			r.emitEvent(Event{
-				Type: Warning,
-				Step: s.ID,
-				Line: w.Name + ": did not wait for Nodes that are not Ready: " + strings.Join(excused, ", "),
-			})
 		}
 	}
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
+}
+
+// awaitRollout waits for one workload, except on Nodes that are not Ready.
+func (r *Run) awaitRollout(ctx context.Context, client API, s plan.Step, w resources.Workload) error {
+	excused, err := client.WaitRollout(ctx, w)
+	if err == nil && len(excused) > 0 {
+		r.emitEvent(Event{
+			Type: Warning,
+			Step: s.ID,
+			Line: w.Name + ": did not wait for Nodes that are not Ready: " + strings.Join(excused, ", "),
+		})
+	}
+	return err
 }
 
 func (r *Run) deleteMachines(ctx context.Context, client API, _ plan.Step) error {

@@ -100,7 +100,8 @@ func (e *Engine) finishProposal(o observation, in planInput, p Proposal, found r
 	}
 	p.unresolved, p.Plan.Unresolved = found.missing, found.missingLines()
 	p.Plan.Notes = slices.Concat(
-		p.Plan.Notes, unknownNotes(p, found), hardeningExceptions(p), credentialsLeft(p), o.upgradeNotes(p.Plan))
+		p.Plan.Notes, unknownNotes(p, found), hardeningExceptions(p), credentialsLeft(p), o.upgradeNotes(p.Plan),
+		e.undeclaredAddons(p.Plan), e.removedAddonAPIs(p.Plan))
 	var err error
 	if p.Scripts, err = renderScripts(p, found.known, e.cfg.Credentials); err != nil {
 		return p, err

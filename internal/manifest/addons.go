@@ -32,8 +32,8 @@ func (l *loader) readAddons() {
 	if !l.ReadAddons {
 		return
 	}
-	l.addons = &addons.Sources{}
 	a := l.cluster.Addons
+	l.addons = &addons.Sources{Declared: a != nil}
 	if a == nil || a.Enable != nil && !*a.Enable {
 		return
 	}
