@@ -104,6 +104,7 @@ versions: {kubernetes: "` + simulatedVersion + `"}
 apiEndpoint: {host: 127.2.0.1}
 cloudProvider: {none: {}}
 clusterNetwork: {podSubnet: 10.128.0.0/10, cni: {flannel: {}}, kubeProxy: {nftables: {}}}
+features: {metricsServer: {enable: false}, nodeLocalDNS: {deploy: false}}
 controlPlane:
   hosts:
 `)

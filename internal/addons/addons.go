@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kubeone/internal/addons/embedded"
 	"kubeone/internal/addons/network"
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/addons/resources"
@@ -107,8 +108,18 @@ func workloadsOf(objects []resources.Object) []resources.Workload {
 	return out
 }
 
+// newEmbeddedAddon renders an addon of package embedded.
+func newEmbeddedAddon(name string, want desired.Cluster) (Addon, error) {
+	rendered, err := embedded.Render(name, want)
+	if err != nil {
+		return Addon{}, err
+	}
+	return newAddon(name, rendered.Workloads, rendered.Objects)
+}
+
 // Render returns the addons of the cluster in the order in which they are applied: the network plugin, the cluster DNS
-// budget, and the controllers. A network plugin that another tool deploys is not an addon.
+// budget, default addons, and the controllers. It includes default addons that the manifest does not mention. A network
+// plugin that another tool deploys is not an addon.
 func Render(want desired.Cluster) ([]Addon, error) {
 	var out []Addon
 	if plugin, ok := plugins.Find(want.Network.CNI.Name); ok {
@@ -126,6 +137,15 @@ func Render(want desired.Cluster) ([]Addon, error) {
 			return nil, fmt.Errorf("addon %s: %w", desired.DNSBudgetAddon, err)
 		}
 		out = append(out, addon)
+	}
+	for _, name := range desired.DefaultAddons() {
+		if wanted := want.DefaultAddon(name); want.IsOwnAddon(name) && (wanted == nil || *wanted) {
+			addon, err := newEmbeddedAddon(name, want)
+			if err != nil {
+				return nil, fmt.Errorf("addon %s: %w", name, err)
+			}
+			out = append(out, addon)
+		}
 	}
 	if want.Controllers != nil {
 		addon, err := newControllersAddon(want)

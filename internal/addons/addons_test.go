@@ -24,6 +24,7 @@ import (
 
 func want(change func(*desired.Cluster)) desired.Cluster {
 	c := desired.Cluster{
+		MetricsServer: new(false), NodeLocalDNS: new(false),
 		Network: desired.Network{
 			PodSubnet: "10.244.0.0/16",
 			CNI:       desired.CNI{Name: "flannel"},
@@ -57,6 +58,15 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 		"flannel-nftables-mtu-mirror": func(c *desired.Cluster) {
 			c.Network.KubeProxy.Mode, c.Network.CNI.MTU = "nftables", 1400
 			image("registry.example:5000/mirror/flannel-io/flannel:v0.26.7")(c)
+		},
+		"metrics-server": func(c *desired.Cluster) {
+			c.Network.CNI.Name, c.MetricsServer = desired.ExternalCNI, nil
+			c.Registry.Overwrite = "registry.example:5000/mirror"
+		},
+		"nodelocaldns": func(c *desired.Cluster) {
+			c.Network.CNI.Name, c.NodeLocalDNS = desired.ExternalCNI, new(true)
+			c.Network.ServiceSubnet, c.Network.DNSDomain = "10.96.0.0/12", "cluster.local"
+			image("registry.k8s.io/coredns/coredns:v1.14.2")(c)
 		},
 		"coredns-pdb": func(c *desired.Cluster) {
 			c.Network.CNI.Name, c.Network.DNS.Budget = desired.ExternalCNI, new(true)
@@ -99,6 +109,16 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 func program() *desired.Controllers {
 	return &desired.Controllers{
 		Image: desired.Image{Name: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"}, Arch: "amd64",
+	}
+}
+
+// Without its objects, an addon without an inventory could not be removed.
+func TestRemovableAddonsHaveObjects(t *testing.T) {
+	t.Parallel()
+	for _, name := range RemovableNames() {
+		if len(Removable(name)) == 0 {
+			t.Errorf("%s has none", name)
+		}
 	}
 }
 

@@ -71,7 +71,9 @@ func newControllersAddon(want desired.Cluster) (Addon, error) {
 }
 
 // RemovableNames lists the addons of kubeone that can be removed.
-func RemovableNames() []string { return []string{desired.ControllersAddon, desired.DNSBudgetAddon} }
+func RemovableNames() []string {
+	return append([]string{desired.ControllersAddon, desired.DNSBudgetAddon}, desired.DefaultAddons()...)
+}
 
 // Removable returns the objects of an addon in RemovableNames. Their kinds, namespaces and names do not depend on the
 // cluster. Clusters that were made before there were inventories need it to remove such an addon.
@@ -82,6 +84,11 @@ func Removable(name string) []observed.AddonObject {
 		addon, _ = newControllersAddon(desired.Cluster{Controllers: &desired.Controllers{}}) // a test renders it
 	case desired.DNSBudgetAddon:
 		addon, _ = newDNSBudgetAddon()
+	default:
+		addon, _ = newEmbeddedAddon(name, desired.Cluster{ // a test renders them
+			Network:   desired.Network{ServiceSubnet: "10.96.0.0/12"},
+			Artifacts: map[string]desired.Artifacts{"": {Images: []desired.Image{{Name: "registry.k8s.io/coredns:v1"}}}},
+		})
 	}
 	return addon.Identities()
 }

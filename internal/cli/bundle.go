@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/addons/embedded"
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
@@ -66,6 +67,8 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		"architecture `ARCH` of the hosts: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
 		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+", or external to include none")
+	flags.StringVar(&f.want.Addons, "addons", desired.MetricsServerAddon,
+		"`NAMES` of addons whose images are included, separated by commas: "+strings.Join(embedded.Names(), ", "))
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that serves binaries at URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "",
 		"`REGISTRY` to pull all images from: HOST[:PORT][/PREFIX]")
@@ -90,6 +93,9 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	want.Containerd = strings.TrimPrefix(want.Containerd, "v")
 	want.KubeProxy = !f.skipKubeProxy
 	if err := checkBundleCNI(want.CNI); err != nil {
+		return err
+	}
+	if err := checkBundleAddons(want.Addons); err != nil {
 		return err
 	}
 	if want.Insecure && want.OverwriteRegistry == "" {
@@ -145,6 +151,18 @@ type BundleDocument struct {
 	Arch              string `json:"arch"`
 	CNI               string `json:"cni"`
 	Note              string `json:"note,omitempty"` // binaries and images without a known digest
+}
+
+// checkBundleAddons returns an error unless all addons have images.
+func checkBundleAddons(names string) error {
+	for name := range strings.SplitSeq(names, ",") {
+		if names != "" && !slices.Contains(embedded.Names(), name) {
+			return &usageError{
+				fmt.Errorf("unknown addon %q in --addons: use %s", name, strings.Join(embedded.Names(), ", ")), bundleCreate,
+			}
+		}
+	}
+	return nil
 }
 
 // checkBundleCNI returns an error unless a manifest can select the network plugin.

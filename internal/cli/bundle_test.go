@@ -50,6 +50,7 @@ func mirror(t *testing.T) *httptest.Server {
 	for _, i := range []string{
 		"kube-apiserver:v1.36.3", "kube-controller-manager:v1.36.3", "kube-scheduler:v1.36.3", "kube-proxy:v1.36.3",
 		"etcd:3.6.8-0", "pause:3.10.2", "coredns/coredns:v1.14.2", "flannel-io/flannel:v0.26.7",
+		"metrics-server/metrics-server:v0.9.0",
 	} {
 		pushTiny(t, strings.TrimPrefix(server.URL, "http://")+"/"+i)
 	}
@@ -105,14 +106,14 @@ func TestBundleCreateThenInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out, "\n")
-	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 binaries, 8 images, "; len(lines) != 4 ||
+	if want := file + ": Kubernetes 1.36.3 for linux/amd64, CNI flannel: 7 binaries, 9 images, "; len(lines) != 4 ||
 		!strings.HasPrefix(lines[0], want) || lines[1] != fmt.Sprintf("sha256: %x", sha256.Sum256(content)) ||
-		!strings.HasPrefix(lines[2], "15 of 15 artifacts could not be checked ") {
+		!strings.HasPrefix(lines[2], "16 of 16 artifacts could not be checked ") {
 		t.Errorf("result %q, want what it is, its digest, and a note", out)
 	}
-	if lines := strings.Split(strings.TrimSpace(progress), "\n"); !strings.HasPrefix(lines[0], "[1/31] ") ||
-		!strings.HasPrefix(lines[len(lines)-1], "[31/31] ") {
-		t.Errorf("progress does not count to 31:\n%s", progress)
+	if lines := strings.Split(strings.TrimSpace(progress), "\n"); !strings.HasPrefix(lines[0], "[1/34] ") ||
+		!strings.HasPrefix(lines[len(lines)-1], "[34/34] ") {
+		t.Errorf("progress does not count to 34:\n%s", progress)
 	}
 
 	text, _, err := runBundle(t, "inspect", file, "--verify")
@@ -120,7 +121,7 @@ func TestBundleCreateThenInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"kubelet ", "registry.k8s.io/etcd:3.6.8-0 ", "control-plane", "every host", "all 31 parts match their digests",
+		"kubelet ", "registry.k8s.io/etcd:3.6.8-0 ", "control-plane", "every host", "all 34 parts match their digests",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("inspect lacks %q:\n%s", want, text)

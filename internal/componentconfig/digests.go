@@ -17,6 +17,9 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 	if note := desired.DNSImageNote(want); note != "" {
 		shared[desired.DNSImageDigest] = note // hosts note it with their images, not when they have joined
 	}
+	if note := desired.AddonImagesNote(want); note != "" {
+		shared[desired.AddonImagesDigest] = note // likewise
+	}
 	for _, h := range hosts {
 		in := Input{Want: want, Host: h}
 		out[h.ID] = maps.Clone(shared)

@@ -24,7 +24,7 @@ func HostFiles(in Input, a desired.Artifacts) []Text {
 			"image-endpoint: unix:///run/containerd/containerd.sock"},
 		{"file_ca_bundle", in.Want.CABundle},
 		{"file_proxy", proxyDropIn(in.Want.Proxy)},
-		{"file_kubelet_unit", kubeletUnit},
+		{"file_kubelet_unit", kubeletUnit(in.Want)},
 		{"file_kubelet_patch", kubeletPatch(in)},
 		{"file_etcd_patch", etcdPatch},
 		{"file_cni", in.Network.Config.Content},
@@ -71,8 +71,17 @@ OOMScoreAdjust=-999
 WantedBy=multi-user.target`
 
 // kubeletUnit starts the kubelet as kubeadm expects it. The variables are those of kubeadm's own drop-in, so that
-// /etc/default/kubelet and /etc/sysconfig/kubelet remain the operator's.
-const kubeletUnit = `[Unit]
+// /etc/default/kubelet and /etc/sysconfig/kubelet remain the operator's. The unit also sets the address of the DNS cache.
+func kubeletUnit(want desired.Cluster) string {
+	address := ""
+	if want.CachesDNS() {
+		address = "ExecStartPre=-/bin/sh -c \"exec ip address replace " + desired.NodeLocalDNSAddress +
+			"/32 dev lo scope host\"\n"
+	}
+	return kubeletUnitHead + address + kubeletUnitTail
+}
+
+const kubeletUnitHead = `[Unit]
 Description=kubelet: the Kubernetes node agent
 Documentation=https://kubernetes.io/docs/
 Wants=network-online.target containerd.service
@@ -87,7 +96,9 @@ Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
 ` + noProxies + `EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 EnvironmentFile=-/etc/default/kubelet
 EnvironmentFile=-/etc/sysconfig/kubelet
-ExecStart=` + BinDir + `/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+`
+
+const kubeletUnitTail = `ExecStart=` + BinDir + `/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 Restart=always
 StartLimitInterval=0
 RestartSec=2

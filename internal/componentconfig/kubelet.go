@@ -29,6 +29,10 @@ func kubeletConfiguration(want desired.Cluster) object {
 	if s := want.TLSCipherSuites.Kubelet; len(s) > 0 {
 		o["tlsCipherSuites"] = s
 	}
+	if want.CachesDNS() {
+		// A pod asks cluster DNS itself where the cache refuses the connection.
+		o["clusterDNS"] = []string{desired.NodeLocalDNSAddress, want.Network.DNSServiceAddress()}
+	}
 	hardenKubelet(o, want)
 	addSettings(o, want.Kubelet)
 	return o
@@ -73,6 +77,9 @@ func decidedSettings(all object, want desired.Cluster) map[string]any {
 		if value == nil && (strings.HasSuffix(name, "Age") || strings.HasSuffix(name, "Timeout")) {
 			value = "0s" // the kubelet does not accept an empty duration
 		}
+		if address := want.Network.DNSServiceAddress(); value == nil && name == "clusterDNS" && address != "" {
+			value = []string{address} // as kubeadm sets it
+		}
 		out[name] = value
 	}
 	return out
@@ -80,7 +87,8 @@ func decidedSettings(all object, want desired.Cluster) map[string]any {
 
 // patchedSettings returns the names of the kubelet settings that the manifest decides.
 func patchedSettings() []string {
-	names := []string{"containerLogMaxFiles", "containerLogMaxSize", "registerWithTaints", "tlsCipherSuites"}
+	names := []string{"clusterDNS", "containerLogMaxFiles", "containerLogMaxSize", "registerWithTaints",
+		"tlsCipherSuites"}
 	for f := range reflect.TypeFor[desired.Kubelet]().Fields() {
 		names = append(names, settingName(f))
 	}

@@ -10,7 +10,7 @@ import (
 // A setting in systemd's configuration applies to every unit that does not override it.
 func TestUnitsHaveNoProxiesButTheManifests(t *testing.T) {
 	t.Parallel()
-	for name, unit := range map[string]string{"containerd": containerdUnit, "kubelet": kubeletUnit} {
+	for name, unit := range map[string]string{"containerd": containerdUnit, "kubelet": kubeletUnit(desired.Cluster{})} {
 		for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"} {
 			for _, as := range []string{variable, strings.ToLower(variable)} {
 				if !strings.Contains(unit, " "+as+"= ") && !strings.Contains(unit, "="+as+"= ") &&

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // An addon is removed only if the manifest says so; one that it does not mention stays.
@@ -17,24 +19,116 @@ func TestUndesiredAddonsAreRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget        *bool
 		noControllers bool
+		noMetrics     bool
 		want          []string
 	}{
 		"silent":         {want: nil},
 		"wanted":         {budget: new(true)},
 		"no budget":      {budget: new(false), want: []string{desired.DNSBudgetAddon}},
-		"neither":        {new(false), true, []string{desired.ControllersAddon, desired.DNSBudgetAddon}},
+		"neither":        {budget: new(false), noControllers: true, want: []string{desired.ControllersAddon, desired.DNSBudgetAddon}},
 		"no controllers": {noControllers: true, want: []string{desired.ControllersAddon}},
+		"no metrics":     {noMetrics: true, want: []string{desired.MetricsServerAddon}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := encryptedWorld(func(int) *observed.Encryption { return nil })
 			in.Is.API.Addons[desired.DNSBudgetAddon], in.Is.API.Addons[desired.ControllersAddon] = "a", "b"
+			in.Is.API.Addons[desired.MetricsServerAddon] = "c"
 			in.Want.Network.DNS.Budget, in.Want.NoControllers = c.budget, c.noControllers
+			if c.noMetrics {
+				in.Want.MetricsServer = new(false)
+			}
 			d := Decide(in)
 			if !slices.Equal(d.RemoveAddons, c.want) || (d.Route == fsm.Resources) != (len(c.want) > 0) {
 				t.Errorf("%s: %v, want %v", d.Route, d.RemoveAddons, c.want)
 			}
 		})
+	}
+}
+
+// Whatever kubeone adds by default, only new clusters get it.
+func TestDefaultAddonsAreForNewClusters(t *testing.T) {
+	t.Parallel()
+	bare := observed.Host{Reach: observed.Reached}
+	joined := observed.Host{Reach: observed.Reached, Marker: &observed.Marker{Cluster: decidetest.Cluster, Complete: true}}
+	silent := observed.Host{Reach: observed.Unreachable}
+	api := func(r *observed.Record, addons ...string) observed.API {
+		out := observed.API{Reached: observed.Yes, Record: r, Addons: map[string]string{}}
+		for _, name := range addons {
+			out.Addons[name] = "digest"
+		}
+		return out
+	}
+	complete := &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: "m"}
+	unreadable := &observed.Record{Cluster: decidetest.Cluster, Unreadable: map[string]string{observed.RecordAddons: "it is an x"}}
+	const name = desired.MetricsServerAddon
+	for title, c := range map[string]struct {
+		manifest *bool
+		replaced bool
+		api      observed.API
+		host     observed.Host
+		want     *bool
+	}{
+		"bare hosts":                    {nil, false, observed.API{}, bare, new(true)},
+		"a host that does not answer":   {nil, false, observed.API{}, silent, nil},
+		"an API that does not answer":   {nil, false, observed.API{}, joined, nil},
+		"an installation without addon": {nil, false, api(nil), joined, new(true)},
+		"an interrupted installation":   {nil, false, api(&observed.Record{Cluster: decidetest.Cluster}, "flannel"), joined, new(true)},
+		"an existing cluster":           {nil, false, api(complete, "flannel"), joined, nil},
+		"a cluster that has it":         {nil, false, api(complete, "flannel", name), joined, new(true)},
+		"an unreadable record":          {nil, false, api(unreadable), joined, nil},
+		"on, existing cluster":          {new(true), false, api(complete), joined, new(true)},
+		"off, bare hosts":               {new(false), false, observed.API{}, bare, new(false)},
+		"off, a cluster that has it":    {new(false), false, api(complete, name), joined, new(false)},
+		"replaced by the operator":      {nil, true, observed.API{}, bare, nil},
+	} {
+		want := desired.Cluster{Name: decidetest.Cluster, MetricsServer: c.manifest, ControlPlane: []desired.Host{{ID: "a"}}}
+		if c.replaced {
+			want.ReplacedAddons = []string{name}
+		}
+		got := DefaultAddons(want, observed.World{API: c.api, Hosts: map[string]observed.Host{"a": c.host}}, true)
+		if (got.MetricsServer == nil) != (c.want == nil) || c.want != nil && *got.MetricsServer != *c.want {
+			t.Errorf("%s: %v", title, got.MetricsServer)
+		}
+		if applied := c.want != nil && *c.want; !c.replaced && got.LacksDefaultAddon(name) == applied {
+			t.Errorf("%s: the addon is to be applied: %t", title, !applied)
+		}
+	}
+}
+
+// Hosts get the images of addons before pods need them; images of removed addons may stay.
+func TestHostsGetImagesOfAddons(t *testing.T) {
+	t.Parallel()
+	for title, c := range map[string]struct {
+		want, has string
+		drifts    bool
+	}{
+		"none": {"", "", false}, "missing": {"a", "", true}, "others": {"a", "b", true}, "the same": {"a", "a", false},
+		"no longer desired": {"", "a", false},
+	} {
+		in := encryptedWorld(func(int) *observed.Encryption { return nil })
+		in.Config = map[string]map[string]string{}
+		for _, h := range in.Want.Hosts() {
+			in.Config[h.ID] = map[string]string{}
+			is := in.Is.Hosts[h.ID]
+			is.Digests = maps.Clone(is.Digests)
+			if is.Digests == nil {
+				is.Digests = map[string]string{}
+			}
+			if c.want != "" {
+				in.Config[h.ID][desired.AddonImagesDigest] = c.want
+			}
+			if c.has != "" {
+				is.Digests[desired.AddonImagesDigest] = c.has
+			}
+			in.Is.Hosts[h.ID] = is
+		}
+		d := Decide(in)
+		for _, h := range in.Want.Hosts() {
+			if slices.Contains(d.Drift[h.ID], desired.AddonImagesDigest) != c.drifts {
+				t.Errorf("%s: %s: %s drifts in %v", title, d.Route, h.ID, d.Drift[h.ID])
+			}
+		}
 	}
 }
 

@@ -37,10 +37,16 @@ func (v *view) driftByHost() map[string][]string {
 func (s *hostState) driftedNames(want map[string]string, firewall string) []string {
 	var out []string
 	for name, digest := range want {
-		if have, ok := s.is.Digests[name]; ok && have != digest && name != desired.DNSImageDigest &&
-			name != desired.FirewallDigest {
-			out = append(out, name)
+		switch have, ok := s.is.Digests[name]; name {
+		case desired.DNSImageDigest, desired.FirewallDigest, desired.AddonImagesDigest:
+		default:
+			if ok && have != digest {
+				out = append(out, name)
+			}
 		}
+	}
+	if s.lacksAddonImages(want) {
+		out = append(out, desired.AddonImagesDigest)
 	}
 	if s.needsFirewallRules(want, firewall) {
 		out = append(out, desired.FirewallDigest)
@@ -66,6 +72,13 @@ func (s *hostState) hasSwap() bool { return s.hasJoined() && len(s.is.Swaps) > 0
 func (s *hostState) lacksDNSImage(want map[string]string) bool {
 	return s.hasJoined() && s.is.Reach == observed.Reached &&
 		s.is.Digests[desired.DNSImageDigest] != want[desired.DNSImageDigest]
+}
+
+// lacksAddonImages reports whether the host has joined and lacks images of desired addons. A missing note counts. Images
+// of addons that are no longer desired may stay.
+func (s *hostState) lacksAddonImages(want map[string]string) bool {
+	return s.hasJoined() && s.is.Reach == observed.Reached && want[desired.AddonImagesDigest] != "" &&
+		s.is.Digests[desired.AddonImagesDigest] != want[desired.AddonImagesDigest]
 }
 
 // staleAddons lists the addons that are missing in the cluster or differ there, for whatever reason, sorted.

@@ -28,12 +28,16 @@ func (v *view) unwantedAddons() []string {
 	if v.in.About != nil {
 		return nil
 	}
-	budget := v.in.Want.Network.DNS.Budget
-	var out []string
-	for name, unwanted := range map[string]bool{
+	isFalse := func(choice *bool) bool { return choice != nil && !*choice }
+	unwanted := map[string]bool{
 		desired.ControllersAddon: v.in.Want.NoControllers,
-		desired.DNSBudgetAddon:   budget != nil && !*budget,
-	} {
+		desired.DNSBudgetAddon:   isFalse(v.in.Want.Network.DNS.Budget),
+	}
+	for _, name := range desired.DefaultAddons() {
+		unwanted[name] = isFalse(v.in.Want.DefaultAddon(name))
+	}
+	var out []string
+	for name, unwanted := range unwanted {
 		if _, applied := v.in.Is.API.Addons[name]; applied && unwanted {
 			out = append(out, name)
 		}

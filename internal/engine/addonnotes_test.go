@@ -7,7 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
 )
@@ -60,6 +62,34 @@ func TestRemovedAPIsOfAddonsAreNoted(t *testing.T) {
 		}
 		if notes := e.removedAddonAPIs(plan.Plan{}); len(notes) > 0 {
 			t.Errorf("%s without an upgrade: %q", version, notes)
+		}
+	}
+}
+
+// Whether the cluster has the DNS cache decides about kubelets. Unknown never means that it has none.
+func TestKubeletsStayWhileTheDNSCacheIsUnknown(t *testing.T) {
+	t.Parallel()
+	unreadable := &observed.Record{Unreadable: map[string]string{observed.RecordAddons: "it is an x"}}
+	for name, c := range map[string]struct {
+		manifest *bool
+		api      observed.API
+		compared bool
+	}{
+		"an API that does not answer": {nil, observed.API{Reached: observed.No}, false},
+		"an unreadable record":        {nil, observed.API{Reached: observed.Yes, Record: unreadable}, false},
+		"a cluster without the cache": {nil, observed.API{Reached: observed.Yes}, true},
+		"off, no answer":              {new(false), observed.API{Reached: observed.No}, true},
+	} {
+		want := desired.Cluster{NodeLocalDNS: c.manifest, Workers: []desired.Host{{ID: "a"}}}
+		want.Network.ServiceSubnet = "10.96.0.0/12"
+		e := &Engine{cfg: Config{Want: want}, digests: map[identity.ProbeKey]map[string]string{
+			"a": {"kubelet": "k", "kernel": "x"},
+		}}
+		digests := e.configDigests(identity.Result{
+			Want: want, Is: observed.World{API: c.api}, Reached: map[string]identity.ProbeKey{"a": "a"},
+		})
+		if _, compared := digests["a"]["kubelet"]; compared != c.compared || digests["a"]["kernel"] != "x" {
+			t.Errorf("%s: %v", name, digests)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"kubeone/internal/addons"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 )
 
@@ -22,6 +24,11 @@ type AddonState struct {
 	Problem          string                // why the objects could not be compared or listed
 }
 
+// addonsOf returns the addons that a cluster is to have after decide.DefaultAddons.
+func (e *Engine) addonsOf(want desired.Cluster) []addons.Addon {
+	return slices.DeleteFunc(slices.Clone(e.addons), func(a addons.Addon) bool { return want.LacksDefaultAddon(a.Name) })
+}
+
 // Addons returns the state of all addons that are desired or in the cluster, as the proposal observed them: first the
 // desired ones in the order in which they are applied, then the others by name, then Helm releases. Without an answer of the API, none is
 // Applied.
@@ -29,7 +36,7 @@ func (e *Engine) Addons(p Proposal) []AddonState {
 	api := p.Observed.World.API
 	var out []AddonState
 	listed := map[string]bool{}
-	for _, a := range e.addons {
+	for _, a := range e.addonsOf(p.Want) {
 		listed[a.Name] = true
 		s := newAddonState(api, a.Name)
 		s.Custom, s.Desired, s.Current = a.Custom, true, s.Applied && api.Addons[a.Name] == a.Digest

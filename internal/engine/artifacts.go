@@ -31,14 +31,13 @@ type Releases interface {
 	Blob(sha256 string) (io.Reader, int64, error)
 }
 
-// resolveRelease returns the release for hosts of that architecture with these versions.
-func (e *Engine) resolveRelease(arch string, named desired.Versions) release.Want {
-	want := e.cfg.Want
+// resolveRelease returns the release of a cluster for hosts of that architecture with these versions.
+func resolveRelease(want desired.Cluster, arch string, named desired.Versions) release.Want {
 	return release.Want{
 		KubernetesVersion: want.KubernetesVersion, Kubelet: named.Kubernetes, Containerd: named.Containerd,
 		Arch: arch, CNI: want.Network.CNI.Name, KubeProxy: !want.Network.KubeProxy.Skip,
 		OverwriteRegistry: want.Registry.Overwrite, Insecure: want.Registry.Insecure,
-		DNSRepository: want.Network.DNS.Repository,
+		DNSRepository: want.Network.DNS.Repository, Addons: strings.Join(want.AddonsWithImages(), ","),
 	}
 }
 
@@ -80,7 +79,7 @@ func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, er
 			continue
 		}
 		h, _ := p.Want.Host(n.Host)
-		want := e.resolveRelease(n.Arch, h.Versions)
+		want := resolveRelease(p.Want, n.Arch, h.Versions)
 		a, unresolved, err := e.lookUp(ctx, p.Request, want)
 		if err != nil && ctx.Err() == nil && !sought[key] {
 			a, err = e.cfg.Releases.Names(want) // for example, the bundle contains a different release

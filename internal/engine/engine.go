@@ -144,7 +144,7 @@ func (e *Engine) Now() time.Time { return e.cfg.Now() }
 // renderAddons renders the objects to apply to the cluster. It needs no digests, and image names are the same for every
 // architecture.
 func (e *Engine) renderAddons() error {
-	names, err := e.cfg.Releases.Names(e.resolveRelease("amd64", desired.Versions{}))
+	names, err := e.cfg.Releases.Names(resolveRelease(e.cfg.Want, "amd64", desired.Versions{}))
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (e *Engine) newPlanInput(o observation, approved map[string]string) planInp
 // addAddons adds the desired addons to the input of a decision.
 func (e *Engine) addAddons(in *decide.Input) {
 	in.Addons, in.AddonObjects = map[string]string{}, e.addonObjects
-	for _, a := range e.addons {
+	for _, a := range e.addonsOf(in.Want) {
 		in.Addons[a.Name] = a.Digest
 		if a.Custom {
 			in.CustomAddons = append(in.CustomAddons, a.Name)

@@ -191,11 +191,11 @@ func TestPlanNotesArtifactsWithoutKnownDigest(t *testing.T) {
 		known   func(string) bool
 		want    []string
 	}{
-		"nothing is known": {Apply{}, nil, []string{fmt.Sprintf(says, 8, 8) +
+		"nothing is known": {Apply{}, nil, []string{fmt.Sprintf(says, 9, 9) +
 			"image registry.k8s.io/kube-apiserver:v1.36.3, image registry.k8s.io/kube-controller-manager:v1.36.3, " +
-			"image registry.k8s.io/kube-scheduler:v1.36.3 and 5 more"}},
+			"image registry.k8s.io/kube-scheduler:v1.36.3 and 6 more"}},
 		"all but one": {Apply{}, func(image string) bool { return !strings.Contains(image, "pause") },
-			[]string{fmt.Sprintf(says, 1, 8) + "image registry.k8s.io/pause:3.10.2"}},
+			[]string{fmt.Sprintf(says, 1, 9) + "image registry.k8s.io/pause:3.10.2"}},
 		"all is known":             {Apply{}, all, nil},
 		"a reset installs nothing": {Reset{}, nil, nil},
 		"nothing was looked up":    {Apply{NamesOnly: true}, nil, nil},
@@ -218,7 +218,7 @@ func TestPlanNotesArtifactsWithoutKnownDigest(t *testing.T) {
 	}
 	digest = ""
 	s.hosts["192.0.2.21"].say("x86_64", "aarch64") // a worker needs half of the images
-	if got := propose(Apply{}, nil); len(got) != 1 || !strings.HasPrefix(got[0], fmt.Sprintf(says, 12, 12)) {
+	if got := propose(Apply{}, nil); len(got) != 1 || !strings.HasPrefix(got[0], fmt.Sprintf(says, 14, 14)) {
 		t.Errorf("of two architectures: %q", got)
 	}
 	s.releases.fail(offline())

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"kubeone/internal/cluster"
@@ -9,6 +10,8 @@ import (
 	"kubeone/internal/decide/identity"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/probe"
 )
 
@@ -18,6 +21,13 @@ func (e *Engine) recognizeHosts(r Request, seen probe.Result) Proposal {
 	p := Proposal{Request: r, Observed: seen, who: identity.Match(e.cfg.Want, seen.World)}
 	if e.about == nil {
 		p.who.Want = p.who.Want.Harden(hardeningOf(r, p.who))
+	}
+	p.who.Want = decide.DefaultAddons(p.who.Want, p.who.Is, e.about == nil)
+	if e.about == nil {
+		p.who.Is.API.Compared = maps.Clone(p.who.Is.API.Compared)
+		maps.DeleteFunc(p.who.Is.API.Compared, func(name string, _ observed.Comparison) bool {
+			return p.who.Want.LacksDefaultAddon(name)
+		})
 	}
 	p.Want, p.Observed.World = p.who.Want, p.who.Is
 	if a := seen.Access; a != nil {
@@ -57,12 +67,17 @@ func renameEndpoints[E any](via []E, r identity.Result, id func(*E) *string) {
 }
 
 // configDigests returns the digests of the desired configuration, by host ID and name. It reuses the digests computed
-// by New, and computes them again only for hosts whose addresses, or if hardening, differ from the manifest.
+// by New, and computes them again only for hosts whose addresses, or if hardening or addons, differ from the manifest.
 func (e *Engine) configDigests(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest has no defaults
+	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening ||
+		desired.AddonImagesNote(r.Want) != desired.AddonImagesNote(e.cfg.Want) ||
+		r.Want.CachesDNS() != e.cfg.Want.CachesDNS() { // the manifest has no defaults
 		out = componentconfig.Digests(r.Want, r.Want.Hosts()...)
 	}
+	// Kubelets are not reconfigured while it is unknown whether the cluster has the DNS cache.
+	unknown := !r.Want.CachesDNS() && e.cfg.Want.DefaultAddon(desired.NodeLocalDNSAddon) == nil &&
+		!slices.Contains(e.cfg.Want.ReplacedAddons, desired.NodeLocalDNSAddon) && !decide.KnowsDefaultAddons(r.Is)
 	for _, h := range r.Want.Hosts() {
 		moved := slices.ContainsFunc(r.Moved, func(m identity.Move) bool { return m.Host == h.ID })
 		switch {
@@ -71,6 +86,10 @@ func (e *Engine) configDigests(r identity.Result) map[string]map[string]string {
 			out[h.ID] = componentconfig.Digests(r.Want, h)[h.ID]
 		default:
 			out[h.ID] = e.digests[r.Reached[h.ID]]
+		}
+		if unknown {
+			out[h.ID] = maps.Clone(out[h.ID])
+			delete(out[h.ID], "kubelet")
 		}
 	}
 	return out

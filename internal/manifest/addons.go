@@ -11,17 +11,19 @@ import (
 
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/embedded"
 	"kubeone/internal/addons/folder"
 	"kubeone/internal/addons/resources"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/text/phrase"
 )
 
 // embeddedAddons are the addons that KubeOne has built in and this version does not. Manifests that name them are
 // accepted. A subfolder of the same name takes their place.
 var embeddedAddons = []string{
-	"backups-restic", "cluster-autoscaler", "csi-external-snapshotter", "csi-vault-secret-provider",
-	"default-storage-class", "etcd-defrag", "machinecontroller", "metrics-server", "nodelocaldns",
-	"nodelocaldns-cilium", "operating-system-manager", "secrets-store-csi-driver", "unattended-upgrades",
+	"backups-restic", "cluster-autoscaler", "csi-external-snapshotter", "csi-vault-secret-provider", "etcd-defrag",
+	"machinecontroller", "nodelocaldns-cilium", "operating-system-manager",
+	"secrets-store-csi-driver", "unattended-upgrades",
 }
 
 // envPrefix begins a parameter whose value is that of an environment variable.
@@ -38,6 +40,11 @@ func (l *loader) readAddons() {
 		return
 	}
 	found := l.readAddonFolder(a.Path)
+	for _, name := range desired.DefaultAddons() {
+		if slices.ContainsFunc(found, func(f folder.Addon) bool { return f.Name == name }) {
+			l.replaced = append(l.replaced, name)
+		}
+	}
 	values := l.addonValues(a.GlobalParams)
 	listed := map[string]bool{}
 	for i, entry := range a.Addons {
@@ -49,15 +56,21 @@ func (l *loader) readAddons() {
 		listed[entry.Name] = true
 		n := slices.IndexFunc(found, func(f folder.Addon) bool { return f.Name == entry.Name })
 		switch {
+		case n < 0 && entry.Name == desired.MetricsServerAddon:
+			l.listedMetricsServer = new(!entry.Delete)
+		case n < 0 && entry.Name == desired.NodeLocalDNSAddon:
+			l.listedNodeLocalDNS = new(!entry.Delete)
 		case entry.Delete:
 			l.addons.Delete = append(l.addons.Delete, entry.Name)
+		case n < 0 && entry.Name == desired.StorageClassAddon:
+			l.addStorageClass(at, values.OverwriteRegistry)
 		case n >= 0:
 			addon := found[n]
 			addon.DisableTemplating = entry.DisableTemplating
 			addon.Params = l.addonParams(at, entry)
 			l.renderAddon(addon, values)
 		case slices.Contains(embeddedAddons, entry.Name):
-			l.embedded = append(l.embedded, fmt.Sprintf("%s (%s)", at, entry.Name))
+			l.notContained = append(l.notContained, fmt.Sprintf("%s (%s)", at, entry.Name))
 		default:
 			l.reportUnknownAddon(at, entry.Name, a.Path, found)
 		}
@@ -68,6 +81,24 @@ func (l *loader) readAddons() {
 			l.renderAddon(addon, values)
 		}
 	}
+}
+
+// addStorageClass adds the default StorageClass for clusters without a cloud.
+func (l *loader) addStorageClass(at, registry string) {
+	if l.cluster.CloudProvider.None == nil {
+		l.reportPath(at+".name", Error, "apply a StorageClass for the CSI driver of the cloud from a subfolder of that name",
+			desired.StorageClassAddon+" is supported only with cloudProvider.none")
+		return
+	}
+	rendered, err := embedded.Render(desired.StorageClassAddon,
+		desired.Cluster{Registry: desired.Registry{Overwrite: registry}})
+	if err != nil {
+		l.reportPath(at+".name", Error, "", err.Error())
+		return
+	}
+	l.addons.Custom = append(l.addons.Custom,
+		addons.CustomAddon{Name: desired.StorageClassAddon, Objects: rendered.Objects})
+	l.embeddedNames = append(l.embeddedNames, desired.StorageClassAddon)
 }
 
 // readAddonFolder returns the addons in the folder, or nil without a folder.
@@ -150,7 +181,7 @@ func (l *loader) renderAddon(addon folder.Addon, values folder.Values) {
 }
 
 func (l *loader) reportUnknownAddon(at, name, path string, found []folder.Addon) {
-	known := slices.Clone(embeddedAddons)
+	known := append([]string{desired.StorageClassAddon}, append(desired.DefaultAddons(), embeddedAddons...)...)
 	for _, f := range found {
 		known = append(known, f.Name)
 	}

@@ -182,3 +182,75 @@ func TestEmbeddedAddonsOfKubeOne(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestEmbeddedAddonsOfAManifest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		manifest string
+		folder   string // with an addon of that name
+		metrics  *bool
+		custom   []string
+		images   []string
+		problem  string
+	}{
+		"nothing": {},
+		"on": {
+			manifest: "features: {metricsServer: {enable: true}}\n", metrics: new(true), images: []string{"metrics-server"},
+		},
+		"off": {manifest: "features: {metricsServer: {enable: false}}\n", metrics: new(false)},
+		"listed": {
+			manifest: "addons: {addons: [{name: metrics-server}]}\n", metrics: new(true), images: []string{"metrics-server"},
+		},
+		"deleted": {manifest: "addons: {addons: [{name: metrics-server, delete: true}]}\n", metrics: new(false)},
+		"listed and off": {
+			manifest: "features: {metricsServer: {enable: false}}\naddons: {addons: [{name: metrics-server}]}\n",
+			metrics:  new(false),
+		},
+		"a subfolder of the name": {
+			manifest: "features: {metricsServer: {enable: true}}\naddons: {path: addons}\n", folder: "metrics-server",
+			metrics: new(true), custom: []string{"metrics-server"},
+		},
+		"StorageClass": {
+			manifest: "addons: {addons: [{name: default-storage-class}]}\n", custom: []string{"default-storage-class"},
+			images: []string{"default-storage-class"},
+		},
+		"StorageClass of a subfolder": {
+			manifest: "addons: {path: addons, addons: [{name: default-storage-class}]}\n", folder: "default-storage-class",
+			custom: []string{"default-storage-class"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{}
+			if c.folder != "" {
+				files["addons/"+c.folder+"/a.yaml"] = configMapOf("a", "a: b")
+			}
+			loaded, err := loadAddons(t, c.manifest, files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var custom []string
+			for _, a := range loaded.Addons.Custom {
+				custom = append(custom, a.Name)
+			}
+			if diff := cmp.Diff(c.metrics, loaded.Cluster.MetricsServer) + cmp.Diff(c.custom, custom) +
+				cmp.Diff(c.images, loaded.Cluster.AddonsWithImages()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheDefaultStorageClassIsForHostsWithoutACloud(t *testing.T) {
+	t.Parallel()
+	manifestOf := strings.Replace(demo, "none: {}", "hetzner: {}", 1)
+	dir := writeFiles(t, map[string]string{
+		"kubeone.yaml": manifestOf + "addons: {addons: [{name: default-storage-class}]}\n",
+	})
+	_, err := manifest.Load(t.Context(), manifest.Options{
+		ManifestPath: filepath.Join(dir, "kubeone.yaml"), ReadAddons: true,
+	})
+	if err == nil || !strings.Contains(err.Error(), "default-storage-class is supported only with cloudProvider.none") {
+		t.Errorf("%v", err)
+	}
+}

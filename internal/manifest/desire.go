@@ -41,6 +41,10 @@ func (l *loader) desiredCluster() desired.Cluster {
 		TLSCipherSuites: desired.TLSCipherSuites(c.TLSCipherSuites),
 		Components:      newComponents(c.ControlPlaneComponents),
 		CABundle:        caBundle(c),
+		MetricsServer:   l.metricsServer(),
+		NodeLocalDNS:    l.nodeLocalDNS(),
+		EmbeddedAddons:  l.embeddedNames,
+		ReplacedAddons:  l.replaced,
 		EncryptSecrets:  c.Features.EncryptionProviders != nil && c.Features.EncryptionProviders.Enable,
 		Certificates: desired.Certificates{
 			ValidityPeriod:   c.CertificateAuthority.CertificateValidityPeriod,
@@ -53,7 +57,7 @@ func (l *loader) desiredCluster() desired.Cluster {
 		Upgrade:       newUpgrade(c.Upgrade),
 		Backup:        l.newBackup(c.Backup),
 		Hooks:         newHooks(c.Hooks),
-		NotCarriedOut: append(c.NotCarriedOut(), l.embedded...),
+		NotCarriedOut: append(c.NotCarriedOut(), l.notContained...),
 
 		SecurityNotCarriedOut: c.SecurityNotCarriedOut(),
 	}
@@ -73,6 +77,25 @@ func newNetwork(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Netw
 		KubeProxy:        newKubeProxy(*n.KubeProxy),
 		DNS:              newDNS(f),
 	}
+}
+
+// metricsServer returns whether the manifest wants metrics-server; nil if it does not say.
+func (l *loader) metricsServer() *bool {
+	if m := l.cluster.Features.MetricsServer; m != nil && m.Enable != nil {
+		return m.Enable
+	}
+	return l.listedMetricsServer
+}
+
+// nodeLocalDNS returns whether the manifest wants the DNS cache; nil if it does not say.
+func (l *loader) nodeLocalDNS() *bool {
+	if n := l.cluster.Features.NodeLocalDNS; n != nil && n.Deploy != nil {
+		return n.Deploy
+	}
+	if c := l.cluster.ClusterNetwork.CNI.Cilium; c != nil && c.EnableLocalRedirectPolicy {
+		return new(false) // pods reach the cache in another way
+	}
+	return l.listedNodeLocalDNS
 }
 
 func newDNS(f v1beta2.Features) desired.DNS {

@@ -220,7 +220,7 @@ func TestSecurityThatIsNotCarriedOutIsToldApart(t *testing.T) {
 		"encryptionProviders: {enable: true, customEncryptionConfiguration: x}": {
 			"features.encryptionProviders.customEncryptionConfiguration",
 		},
-		"metricsServer: {enable: true}": nil,
+		"nodeLocalDNS: {deploy: true}": nil,
 	} {
 		got := loadFeatures(t, demo+"features: {"+feature+"}\n", nil).Cluster.SecurityNotCarriedOut
 		if !slices.Equal(got, want) {

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan/step"
 	"kubeone/internal/text/phrase"
 	"kubeone/internal/text/set"
@@ -315,8 +316,9 @@ func (b *builder) workersKeepingKubelet(d decide.Decision) []string {
 	return out
 }
 
-// fetchRenamed plans the image of cluster DNS for hosts that lack it under the desired name: its pods may run on any of
-// them, and a host that gets images from a bundle has no registry to pull it from. It returns the remaining drift.
+// fetchRenamed plans the images of cluster DNS and addons for hosts that lack them under the desired names: pods may run
+// on any of them, and a host that gets images from a bundle has no registry to pull from. It returns the remaining
+// drift.
 func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 	rest := map[string][]string{}
 	for _, h := range b.in.Want.Hosts() {
@@ -327,13 +329,19 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 		if len(names) == len(drift[h.ID]) {
 			continue
 		}
-		b.renamed = append(b.renamed, b.fetchArtifacts(h, "fetch the image of cluster DNS",
-			"the host lacks "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"))
+		title, reason := "fetch the image of cluster DNS", "the host lacks "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"
+		if slices.Contains(drift[h.ID], desired.AddonImagesDigest) {
+			title = "fetch images of addons"
+			reason = "the host lacks images of " + problem.List(b.in.Want.AddonsWithImages())
+		}
+		b.renamed = append(b.renamed, b.fetchArtifacts(h, title, reason))
 	}
 	return rest
 }
 
 // otherDrift returns a host's drift except what a fetch removes.
 func otherDrift(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == desired.DNSImageDigest })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == desired.DNSImageDigest || name == desired.AddonImagesDigest
+	})
 }

@@ -67,7 +67,8 @@ func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string
 func reconfigureRisk(drift []string) Risk {
 	for _, name := range drift {
 		switch name {
-		case "kernel", desired.FirewallDigest, desired.SwapConfiguration, desired.DNSImageDigest:
+		case "kernel", desired.FirewallDigest, desired.SwapConfiguration, desired.DNSImageDigest,
+			desired.AddonImagesDigest:
 		default:
 			return Restarts
 		}

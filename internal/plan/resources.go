@@ -91,9 +91,9 @@ func (b *builder) awaitWorkloads(reason string) {
 func (b *builder) applyAddons(names []string) {
 	isCustom := func(name string) bool { return slices.Contains(b.in.CustomAddons, name) }
 	for _, name := range slices.DeleteFunc(slices.Clone(names), isCustom) {
-		var needs []string
+		needs := slices.Clone(b.renamed)
 		if b.init != "" {
-			needs = []string{b.init}
+			needs = append(needs, b.init)
 		}
 		if name == desired.ControllersAddon {
 			needs = append(needs, b.plannedSteps(step.ControllerFiles)...)
@@ -105,7 +105,7 @@ func (b *builder) applyAddons(names []string) {
 			b.addons = append(b.addons, id)
 		}
 	}
-	needs := slices.Clone(b.addons)
+	needs := slices.Concat(b.addons, b.renamed)
 	if b.init != "" {
 		needs = append(needs, b.init)
 	}

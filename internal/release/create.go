@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"kubeone/internal/addons/embedded"
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/model/desired"
 	"os"
@@ -152,6 +153,9 @@ type Want struct {
 	// CNI is the network plugin whose binaries and images are included. An unknown name includes none.
 	CNI       string
 	KubeProxy bool
+	// Addons are the names of the addons of kubeone whose images are included, separated by commas. An unknown name
+	// includes none.
+	Addons string
 	// OverwriteRegistry is the registry for all images, as HOST[:PORT][/PREFIX]. "" means the registry in the official
 	// name of each image.
 	OverwriteRegistry string
@@ -326,6 +330,9 @@ func (w Want) releaseImages(v Versions) []image {
 		for _, i := range plugin.Images() {
 			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, false})
 		}
+	}
+	for _, i := range embedded.Images(strings.Split(w.Addons, ",")...) {
+		out = append(out, image{i.Registry, i.Repository, i.Tag, nil, true})
 	}
 	return slices.DeleteFunc(out, func(i image) bool {
 		return w.Role != "" && len(i.roles) > 0 && !slices.Contains(i.roles, w.Role)

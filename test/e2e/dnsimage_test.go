@@ -13,7 +13,7 @@ import (
 // dnsFrom sets the repository of the cluster DNS image.
 func dnsFrom(repository string) func(all map[string]any) {
 	return func(all map[string]any) {
-		all["features"] = map[string]any{"coreDNS": map[string]any{"imageRepository": repository}}
+		setFeatures(all, map[string]any{"coreDNS": map[string]any{"imageRepository": repository}})
 	}
 }
 

@@ -38,7 +38,7 @@ func TestEncryption(t *testing.T) {
 
 // enableEncryption enables the encryption of Secrets.
 func enableEncryption(all map[string]any) {
-	all["features"] = map[string]any{"encryptionProviders": map[string]any{"enable": true}}
+	setFeatures(all, map[string]any{"encryptionProviders": map[string]any{"enable": true}})
 }
 
 // secretsPlain creates the Secrets.

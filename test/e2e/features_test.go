@@ -49,9 +49,17 @@ func (s *scenario) writeBeside(name, content string) {
 	s.must(os.WriteFile(filepath.Join(filepath.Dir(s.Manifest), name), []byte(content), 0o600))
 }
 
+// setFeatures replaces the features of a manifest. The bundles of labs contain no images for addons, so those that new
+// clusters get by default stay off.
+func setFeatures(all map[string]any, features map[string]any) {
+	features["metricsServer"] = map[string]any{"enable": false}
+	features["nodeLocalDNS"] = map[string]any{"deploy": false}
+	all["features"] = features
+}
+
 // enableFeatures enables an audit log, node selectors for namespaces, AlwaysPullImages, and a token issuer.
 func enableFeatures(all map[string]any) {
-	all["features"] = map[string]any{
+	setFeatures(all, map[string]any{
 		"staticAuditLog": map[string]any{"enable": true, "config": map[string]any{"policyFilePath": "policy.yaml"}},
 		"podNodeSelector": map[string]any{
 			"enable": true, "config": map[string]any{"configFilePath": "selectors.yaml"},
@@ -60,7 +68,7 @@ func enableFeatures(all map[string]any) {
 		"authenticationConfiguration": map[string]any{
 			"enable": true, "config": map[string]any{"configFilePath": "authentication.yaml"},
 		},
-	}
+	})
 }
 
 // featureFlags returns the API server flags of the features.

@@ -113,9 +113,9 @@ func proxyFollowsTheManifest(s *scenario) {
 		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
 			"iptables": map[string]any{}, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
 		}
-		all["features"] = map[string]any{"coreDNS": map[string]any{
+		setFeatures(all, map[string]any{"coreDNS": map[string]any{
 			"replicas": 3, "deployPodDisruptionBudget": true,
-		}}
+		}})
 	}))
 	s.must(err)
 	before := s.runKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
@@ -132,7 +132,7 @@ func proxyFollowsTheManifest(s *scenario) {
 		}
 	}
 	none, err := s.Variant("no-budget", editFields(func(all map[string]any) {
-		all["features"] = map[string]any{"coreDNS": map[string]any{"deployPodDisruptionBudget": false}}
+		setFeatures(all, map[string]any{"coreDNS": map[string]any{"deployPodDisruptionBudget": false}})
 	}))
 	s.must(err)
 	s.runCommand(0, []string{"apply", "-y", "-m", none}, "remove addon coredns-pdb",

@@ -71,6 +71,7 @@ func artifactsOf(want desired.Cluster, h desired.Host) desired.Artifacts {
 		}},
 		Images: []desired.Image{
 			{Name: "registry.k8s.io/etcd:3.6.8-0", Source: "registry.k8s.io/etcd:3.6.8-0", Digest: "sha256:bb"},
+			{Name: "registry.k8s.io/coredns/coredns:v1", Source: "registry.k8s.io/coredns/coredns:v1", Digest: "sha256:dd"},
 		},
 	}
 	for _, p := range plugins.All() {

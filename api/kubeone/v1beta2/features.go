@@ -20,10 +20,10 @@ type Features struct {
 	WebhookAuditLog *WebhookAuditLog `json:"webhookAuditLog,omitempty"`
 	// DynamicAuditLog is an error if enabled: Kubernetes 1.19 removed it. Deprecated: remove it.
 	DynamicAuditLog *Switch `json:"dynamicAuditLog,omitempty" carried:"no" security:"yes"`
-	// MetricsServer installs metrics-server.
-	MetricsServer *Switch `json:"metricsServer,omitempty" carried:"no"`
-	// NodeLocalDNS installs a DNS cache on every node.
-	NodeLocalDNS *NodeLocalDNS `json:"nodeLocalDNS,omitempty" carried:"no"`
+	// MetricsServer deploys metrics-server, which kubectl top and the HorizontalPodAutoscaler need.
+	MetricsServer *MetricsServer `json:"metricsServer,omitempty"`
+	// NodeLocalDNS deploys a DNS cache on every node.
+	NodeLocalDNS *NodeLocalDNS `json:"nodeLocalDNS,omitempty"`
 	// OpenIDConnect accepts tokens of an OpenID provider.
 	OpenIDConnect *OpenIDConnect `json:"openidConnect,omitempty"`
 	// AuthenticationConfiguration configures authentication of API requests, in place of openidConnect: several
@@ -37,6 +37,13 @@ type Features struct {
 type Switch struct {
 	// Enable turns the feature on. Default: false.
 	Enable bool `json:"enable,omitempty"`
+}
+
+// MetricsServer deploys metrics-server.
+type MetricsServer struct {
+	// Enable deploys metrics-server; false removes it. If unset, new clusters get it, and existing clusters stay as they
+	// are.
+	Enable *bool `json:"enable,omitempty"`
 }
 
 // CoreDNS configures the cluster's DNS server.
@@ -97,7 +104,8 @@ type StaticAuditLogConfig struct {
 
 // NodeLocalDNS is a DNS cache on every node.
 type NodeLocalDNS struct {
-	// Deploy installs it.
+	// Deploy deploys the cache; false removes it. If unset, new clusters get it, and existing clusters stay as they are.
+	// It cannot be combined with clusterNetwork.cni.cilium.enableLocalRedirectPolicy.
 	Deploy *bool `json:"deploy,omitempty"`
 }
 

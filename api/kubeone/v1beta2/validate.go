@@ -30,6 +30,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.environment(c)
 	f.authorities(c)
 	f.features(c.Features)
+	f.nodeLocalDNS(c.Features.NodeLocalDNS, c.ClusterNetwork.CNI)
 	f.hardening(c.Hardening)
 	f.firewall(c.Firewall)
 	f.upgrade(c.Upgrade)

@@ -40,6 +40,14 @@ func (f *Features) setDefaults() {
 	}
 }
 
+// nodeLocalDNS checks that pods reach the DNS cache in one way only.
+func (f *findings) nodeLocalDNS(n *NodeLocalDNS, c *CNI) {
+	if n != nil && n.Deploy != nil && *n.Deploy && c != nil && c.Cilium != nil && c.Cilium.EnableLocalRedirectPolicy {
+		f.errorf("features.nodeLocalDNS.deploy", "set it to false, or disable enableLocalRedirectPolicy",
+			"cannot be combined with clusterNetwork.cni.cilium.enableLocalRedirectPolicy")
+	}
+}
+
 // features checks enabled features. Package manifest checks the contents of files.
 func (f *findings) features(c Features) {
 	const path = "features"

@@ -123,7 +123,8 @@ func TestFilesOfTheContainerRuntime(t *testing.T) {
 
 func TestSettingsOfTheKubelet(t *testing.T) {
 	t.Parallel()
-	const config = "apiVersion: kubelet.config.k8s.io/v1beta1\ncontainerLogMaxFiles: 5\ncontainerLogMaxSize: 100Mi\n" +
+	const config = "apiVersion: kubelet.config.k8s.io/v1beta1\nclusterDNS:\n- 10.96.0.10\n" +
+		"containerLogMaxFiles: 5\ncontainerLogMaxSize: 100Mi\n" +
 		"evictionHard:\n  memory.available: 1Gi\nimageMinimumGCAge: 0s\nkind: KubeletConfiguration\n" +
 		"maxPods: 110\nstaticPodPath: /etc/kubernetes/manifests\n"
 	const path = "/var/lib/kubelet/config.yaml"

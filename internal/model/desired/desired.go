@@ -48,6 +48,16 @@ type Cluster struct {
 	Backup  Backup  `json:"backup"`
 	Hooks   []Hook  `json:"hooks,omitempty"`
 
+	// MetricsServer says whether metrics-server runs in the cluster; false removes it. If the manifest does not say, it
+	// is nil until decide.DefaultAddons; then nil leaves the cluster as it is.
+	MetricsServer *bool `json:"metricsServer,omitempty"`
+	// NodeLocalDNS likewise says whether every host has a DNS cache.
+	NodeLocalDNS *bool `json:"nodeLocalDNS,omitempty"`
+	// EmbeddedAddons lists the other addons of kubeone that the manifest names.
+	EmbeddedAddons []string `json:"embeddedAddons,omitempty"`
+	// ReplacedAddons lists the addons of kubeone that the operator has replaced with custom addons of the same names.
+	ReplacedAddons []string `json:"replacedAddons,omitempty"`
+
 	// Controllers are the controllers of Machines to run in the cluster; nil if they are not desired, or stay as they
 	// are.
 	Controllers *Controllers `json:"controllers,omitempty"`

@@ -66,7 +66,13 @@ type Backup struct {
 
 // IsOwnAddon reports whether the name is that of an addon of kubeone, desired or not. Custom addons have other names.
 func (c Cluster) IsOwnAddon(name string) bool {
-	return name == ControllersAddon || name == DNSBudgetAddon || slices.Contains(c.Network.CNI.Supported, name)
+	switch name {
+	case ControllersAddon, DNSBudgetAddon:
+		return true
+	case MetricsServerAddon, NodeLocalDNSAddon:
+		return !slices.Contains(c.ReplacedAddons, name)
+	}
+	return slices.Contains(c.Network.CNI.Supported, name)
 }
 
 // ControllersAddon is the name of the addon with the controllers.

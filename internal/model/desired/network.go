@@ -3,6 +3,7 @@ package desired
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/netip"
 )
 
 // DNS is the cluster's DNS server.
@@ -81,6 +82,22 @@ func (c *Cluster) PortsOf(r Role) []Port {
 		}
 	}
 	return out
+}
+
+// dnsServiceIndex is the position in the service subnet at which kubeadm creates the Service of cluster DNS.
+const dnsServiceIndex = 10
+
+// DNSServiceAddress returns the IPv4 address of the Service of cluster DNS; "" without an IPv4 service subnet.
+func (n Network) DNSServiceAddress() string {
+	subnet, err := netip.ParsePrefix(n.ServiceSubnet)
+	if err != nil || !subnet.Addr().Is4() {
+		return ""
+	}
+	address := subnet.Masked().Addr()
+	for range dnsServiceIndex {
+		address = address.Next()
+	}
+	return address.String()
 }
 
 // PodNetworks returns the subnets of pod addresses.

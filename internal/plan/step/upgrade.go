@@ -33,11 +33,13 @@ func fetchRow() row {
 	}
 }
 
-// afterFetchImage gives a host the image of cluster DNS under its desired name.
+// afterFetchImage gives a host the images of cluster DNS and addons under their desired names.
 func afterFetchImage(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	want, named := w.Config[h.ID][desired.DNSImageDigest]
-	if seen.Digests[desired.DNSImageDigest] == want {
+	addons := w.Config[h.ID][desired.AddonImagesDigest]
+	if seen.Digests[desired.DNSImageDigest] == want &&
+		(addons == "" || seen.Digests[desired.AddonImagesDigest] == addons) {
 		return
 	}
 	seen.Digests = maps.Clone(seen.Digests)
@@ -46,6 +48,9 @@ func afterFetchImage(w *World, h desired.Host, _ Intent) {
 	}
 	if delete(seen.Digests, desired.DNSImageDigest); named {
 		seen.Digests[desired.DNSImageDigest] = want
+	}
+	if addons != "" {
+		seen.Digests[desired.AddonImagesDigest] = addons
 	}
 	w.Is.Hosts[h.ID] = seen
 }

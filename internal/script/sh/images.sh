@@ -5,6 +5,7 @@
 #	IMAGES       table NAME DIGEST SOURCE; SOURCE is where to pull NAME from
 #	IMAGE_BLOBS  list blobs/sha256/HEX: what kubeone has uploaded, if PUSHED is yes
 #	DNS_IMAGE    sha256 that stands for the manifest's repository of cluster DNS; "" if the manifest has none
+#	ADDON_IMAGES sha256 that stands for the images of addons among IMAGES; "" if there are none
 
 stage_images() {
 	wait_for 60 "containerd" "$BIN/ctr" version
@@ -13,13 +14,16 @@ stage_images() {
 		images_present
 	fi
 	for blob in $IMAGE_BLOBS; do rm -f "$ARTIFACTS/sha256/${blob##*/}"; done
-	note_dns_image
+	note_images
 }
 
-# note_dns_image records DNS_IMAGE among the host's digests, or removes an earlier record.
-note_dns_image() {
-	[ -n "$DNS_IMAGE" ] || grep -qs '^dns-image ' "$DIGESTS" || return 0
+# note_images records DNS_IMAGE among the host's digests, or removes an earlier record, and records ADDON_IMAGES.
+note_images() {
 	REPLACED=dns-image NEW_DIGESTS=${DNS_IMAGE:+dns-image=$DNS_IMAGE}
+	if [ -n "$ADDON_IMAGES" ]; then
+		REPLACED="$REPLACED addon-images" NEW_DIGESTS="$NEW_DIGESTS addon-images=$ADDON_IMAGES"
+	fi
+	[ -n "$NEW_DIGESTS" ] || grep -qs '^dns-image ' "$DIGESTS" || return 0
 	put "$DIGESTS" 0644 digests_text
 }
 

@@ -84,6 +84,7 @@ unmount_all() {
 }
 
 remove_links() {
+	ip address delete 169.254.20.10/32 dev lo 2>/dev/null || true # of the DNS cache
 	for path in /sys/class/net/*; do
 		name=${path##*/}
 		for prefix in $PLUGIN_INTERFACES; do

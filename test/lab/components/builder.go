@@ -27,6 +27,8 @@ type Builder struct {
 	Downloads string
 	// CNI is the network plugin; NewBuilder sets DefaultCNI.
 	CNI string
+	// Addons are the names of addons of kubeone whose images are also made.
+	Addons []string
 
 	mu          sync.Mutex
 	unreachable map[string]error
@@ -107,6 +109,7 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 	}
 	steps = append(steps,
 		step{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want, plugin) }},
+		step{"images of addons", func(ctx context.Context) error { return b.addAddonImages(ctx, set) }},
 		step{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set, want, plugin) }})
 	title := "components of Kubernetes v" + version
 	if err := b.runSteps(ctx, title, steps); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"kubeone/test/lab/components"
@@ -33,7 +34,7 @@ func (l *Lab) Want(ctx context.Context, version string, log Logf) error {
 }
 
 func (l *Lab) linkBundle(ctx context.Context, cache components.Cache, log Logf) error {
-	bundle, err := Bundle(ctx, cache, l.KubernetesVersion, l.CNI, log)
+	bundle, err := Bundle(ctx, cache, l.KubernetesVersion, l.CNI, l.Addons, log)
 	if err != nil {
 		return err
 	}
@@ -66,9 +67,9 @@ func (l *Lab) useBundle(bundle string) error {
 // version.
 func (l *Lab) BundlePath(version string) string { return l.Path("bundle-" + version + ".tar") }
 
-// Bundle returns the path of the bundle for a Kubernetes version and a network plugin. If the cache has none with
-// exactly these components in the current format, kubeone makes one from a mirror.
-func Bundle(ctx context.Context, cache components.Cache, version, cni string, log Logf) (string, error) {
+// Bundle returns the path of the bundle for a Kubernetes version, a network plugin and addons. If the cache has none
+// with exactly these components in the current format, kubeone makes one from a mirror.
+func Bundle(ctx context.Context, cache components.Cache, version, cni string, addons []string, log Logf) (string, error) {
 	// The build ID of the package that writes bundles changes with its code and its dependencies.
 	format, err := runOutput(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}",
 		"kubeone/internal/release"))
@@ -77,14 +78,14 @@ func Bundle(ctx context.Context, cache components.Cache, version, cni string, lo
 	}
 	sum := sha256.Sum256([]byte(format))
 	builder := components.NewBuilder(cache, log)
-	builder.CNI = cni
+	builder.CNI, builder.Addons = cni, addons
 	set, err := builder.Build(ctx, version)
 	if err != nil {
 		return "", err
 	}
 	key := set.KubernetesVersion + "-" + set.Digest + "-" + hex.EncodeToString(sum[:6])
 	dir, err := cache.Entry(ctx, "bundles", key, func(dir string) error {
-		if err := writeBundle(ctx, cache, set, cni, filepath.Join(dir, "bundle.tar"), log); err != nil {
+		if err := writeBundle(ctx, cache, set, cni, addons, filepath.Join(dir, "bundle.tar"), log); err != nil {
 			return err
 		}
 		return dropOldBundles(cache.Path("bundles", set.KubernetesVersion+"-*"))
@@ -109,9 +110,8 @@ func dropOldBundles(pattern string) error {
 }
 
 // writeBundle has kubeone make a bundle from a mirror of the set.
-func writeBundle(
-	ctx context.Context, cache components.Cache, set *components.Set, cni, file string, log Logf,
-) error {
+func writeBundle(ctx context.Context, cache components.Cache, set *components.Set, cni string, addons []string,
+	file string, log Logf) error {
 	title, kubeone := "bundle of Kubernetes v"+set.KubernetesVersion, ""
 	err := log.During(title+", 1 of 2: building kubeone", func() (err error) {
 		kubeone, err = BuildKubeone(ctx, cache)
@@ -132,7 +132,7 @@ func writeBundle(
 	return log.During(title+", 2 of 2: writing it", func() error {
 		args := []string{"bundle", "create", "--kubernetes-version", set.KubernetesVersion, "--cni", cni, "--mirror",
 			"http://" + address, "--overwrite-registry", address, "--arch", runtime.GOARCH, "--file", file,
-			"--insecure-mirror", "--trust-source"}
+			"--insecure-mirror", "--trust-source", "--addons", strings.Join(addons, ",")}
 		_, err := runOutput(exec.CommandContext(ctx, kubeone, args...))
 		return err
 	})

@@ -30,6 +30,8 @@ type Lab struct {
 	Hosts    []*Host `json:"hosts"`
 	// Bundle is the path of a bundle for the cluster, empty if the lab has none.
 	Bundle string `json:"bundle,omitempty"`
+	// Addons are the addons of kubeone whose images are in the bundle.
+	Addons []string `json:"addons,omitempty"`
 
 	Image string `json:"image"`
 	// Images are the images of hosts with another than the default, by hostname.

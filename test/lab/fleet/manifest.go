@@ -31,6 +31,11 @@ clusterNetwork:
     conntrack:
       maxPerCore: 0
       min: 0
+features:
+  metricsServer:
+    enable: false
+  nodeLocalDNS:
+    deploy: false
 preflight:
   ignoreErrors: [%s]
 `, l.Name, l.KubernetesVersion, l.Endpoint, l.CNI, strings.Join(ignoredPreflight, ", "))

@@ -31,6 +31,8 @@ type Options struct {
 	// the hostnames of exceptions ("worker-2") to their release.
 	Debian   string
 	DebianOf map[string]string
+	// Addons are addons of kubeone whose images are in the bundle.
+	Addons []string
 	// Log receives progress, and may be nil.
 	Log Logf
 }

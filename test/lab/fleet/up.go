@@ -56,7 +56,7 @@ func Prepare(ctx context.Context, versions []string, cni string, log Logf) error
 		return err
 	}
 	for _, version := range versions {
-		if _, err := Bundle(ctx, cache, version, cni, log); err != nil {
+		if _, err := Bundle(ctx, cache, version, cni, nil, log); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func prepareLab(ctx context.Context, cache components.Cache, options Options) (*
 		Name: options.Name, KubernetesVersion: options.KubernetesVersion, CNI: options.CNI, Image: image,
 		SSHUser: options.SSHUser,
 		Network: networkName(options.Name), PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral,
-		Owner: ownProcess(), Images: images,
+		Owner: ownProcess(), Images: images, Addons: options.Addons,
 		log: options.Log,
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
