@@ -64,7 +64,7 @@ func (p *pool) oneMachine() {
 	}, "Added "+spare.Hostname)
 	cache, err := components.DefaultCache()
 	p.must(err)
-	bundle, err := fleet.Bundle(p.Context(), cache, p.Lab.KubernetesVersion, p.Lab.CNI, p.Logf)
+	bundle, err := fleet.Bundle(p.Context(), cache, p.Lab.KubernetesVersion, p.Lab.CNI, nil, p.Logf)
 	p.must(err)
 	p.bundles = []string{"--bundle", bundle}
 	p.startControllers("controller")

@@ -314,7 +314,7 @@ func (p *pool) upgradedWithMachines() {
 	before := p.hostsByMachine()
 	cache, err := components.DefaultCache()
 	p.must(err)
-	older, err := fleet.Bundle(p.Context(), cache, olderMinor, p.Lab.CNI, p.Logf)
+	older, err := fleet.Bundle(p.Context(), cache, olderMinor, p.Lab.CNI, nil, p.Logf)
 	p.must(err)
 	p.runCommand(0, []string{"apply", "-y", "--bundle", p.Bundle, "--bundle", older}, "Done.")
 	p.controllersRun()

@@ -115,7 +115,7 @@ func (p *pool) fillPool() {
 	cache, err := components.DefaultCache()
 	p.must(err)
 	for _, version := range []string{olderMinor, newest} {
-		bundle, err := fleet.Bundle(p.Context(), cache, version, p.Lab.CNI, p.Logf)
+		bundle, err := fleet.Bundle(p.Context(), cache, version, p.Lab.CNI, nil, p.Logf)
 		p.must(err)
 		p.bundles = append(p.bundles, "--bundle", bundle)
 	}

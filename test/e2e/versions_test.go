@@ -23,7 +23,7 @@ func TestVersionsOfHosts(t *testing.T) {
 	s := newScenario(t, fleet.Options{Name: "versions", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
 	cache, err := components.DefaultCache()
 	s.must(err)
-	older, err := fleet.Bundle(t.Context(), cache, olderMinor, components.DefaultCNI, t.Logf)
+	older, err := fleet.Bundle(t.Context(), cache, olderMinor, components.DefaultCNI, nil, t.Logf)
 	s.must(err)
 	s.bare = map[string][]string{}
 	library := []string{"--bundle", s.Bundle, "--bundle", older}

@@ -47,7 +47,7 @@ func bundleCommand() *cobra.Command {
 				return err
 			}
 			for _, version := range versions {
-				path, err := fleet.Bundle(cmd.Context(), cache, version, cni, toStderr())
+				path, err := fleet.Bundle(cmd.Context(), cache, version, cni, nil, toStderr())
 				if err != nil {
 					return err
 				}
