@@ -42,8 +42,8 @@ const (
 )
 
 // StepLimit returns the maximum time for a step through the API: ClusterTimeout, plus the drain timeout, twice if pods
-// may be deleted after it, plus the wait for Machine hosts, plus three times the timeout of a Helm release: for hooks, for
-// its objects and for a rollback.
+// may be deleted after it, plus the wait for Machine hosts, plus three times the timeout of a Helm release: for hooks,
+// for its objects and for a rollback.
 func StepLimit(i step.Intent) time.Duration {
 	own := 2*step.ParamsOf[step.DrainNodeParams](i).TimeoutSeconds +
 		step.ParamsOf[step.AwaitHostsParams](i).TimeoutSeconds +

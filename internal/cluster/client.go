@@ -120,7 +120,8 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	return c, nil
 }
 
-// New returns a Client that uses existing clients. The caller closes them. Its REST is nil, so it cannot change Helm releases.
+// New returns a Client that uses existing clients. The caller closes them. Its REST is nil, so it cannot change Helm
+// releases.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 	applier := ssa.New(kube, dyn)
 	return &Client{

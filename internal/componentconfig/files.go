@@ -71,7 +71,8 @@ OOMScoreAdjust=-999
 WantedBy=multi-user.target`
 
 // kubeletUnit starts the kubelet as kubeadm expects it. The variables are those of kubeadm's own drop-in, so that
-// /etc/default/kubelet and /etc/sysconfig/kubelet remain the operator's. The unit also sets the address of the DNS cache.
+// /etc/default/kubelet and /etc/sysconfig/kubelet remain the operator's. The unit also sets the address of the DNS
+// cache.
 func kubeletUnit(want desired.Cluster) string {
 	address := ""
 	if want.CachesDNS() {
@@ -98,7 +99,8 @@ EnvironmentFile=-/etc/default/kubelet
 EnvironmentFile=-/etc/sysconfig/kubelet
 `
 
-const kubeletUnitTail = `ExecStart=` + BinDir + `/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+const kubeletUnitTail = `ExecStart=` + BinDir + `/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS ` +
+	`$KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 Restart=always
 StartLimitInterval=0
 RestartSec=2

@@ -7,8 +7,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// DefaultAddons returns the cluster with those of desired.DefaultAddons that it is to have. If the manifest does not say
-// whether it wants one, a cluster that has it keeps it, and a new cluster gets it. A cluster is new until a run has
+// DefaultAddons returns the cluster with those of desired.DefaultAddons that it is to have. If the manifest does not
+// say whether it wants one, a cluster that has it keeps it, and a new cluster gets it. A cluster is new until a run has
 // saved the manifest in its record, so that an interrupted installation gets it, too. A newer version of kubeone
 // therefore adds none to an existing cluster.
 //
@@ -24,8 +24,8 @@ func DefaultAddons(want desired.Cluster, is observed.World, whole bool) desired.
 	return want
 }
 
-// KnowsDefaultAddons reports whether the API said which addons the cluster has. Otherwise a cluster may have one that the
-// manifest does not mention.
+// KnowsDefaultAddons reports whether the API said which addons the cluster has. Otherwise a cluster may have one that
+// the manifest does not mention.
 func KnowsDefaultAddons(is observed.World) bool {
 	return is.API.Reached == observed.Yes && !is.API.Record.IsUnreadable(observed.RecordAddons)
 }

@@ -22,10 +22,11 @@ func TestUndesiredAddonsAreRemoved(t *testing.T) {
 		noMetrics     bool
 		want          []string
 	}{
-		"silent":         {want: nil},
-		"wanted":         {budget: new(true)},
-		"no budget":      {budget: new(false), want: []string{desired.DNSBudgetAddon}},
-		"neither":        {budget: new(false), noControllers: true, want: []string{desired.ControllersAddon, desired.DNSBudgetAddon}},
+		"silent":    {want: nil},
+		"wanted":    {budget: new(true)},
+		"no budget": {budget: new(false), want: []string{desired.DNSBudgetAddon}},
+		"neither": {budget: new(false), noControllers: true, want: []string{desired.ControllersAddon,
+			desired.DNSBudgetAddon}},
 		"no controllers": {noControllers: true, want: []string{desired.ControllersAddon}},
 		"no metrics":     {noMetrics: true, want: []string{desired.MetricsServerAddon}},
 	} {
@@ -60,7 +61,8 @@ func TestDefaultAddonsAreForNewClusters(t *testing.T) {
 		return out
 	}
 	complete := &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: "m"}
-	unreadable := &observed.Record{Cluster: decidetest.Cluster, Unreadable: map[string]string{observed.RecordAddons: "it is an x"}}
+	unreadable := &observed.Record{Cluster: decidetest.Cluster,
+		Unreadable: map[string]string{observed.RecordAddons: "it is an x"}}
 	const name = desired.MetricsServerAddon
 	for title, c := range map[string]struct {
 		manifest *bool
@@ -73,14 +75,15 @@ func TestDefaultAddonsAreForNewClusters(t *testing.T) {
 		"a host that does not answer":   {nil, false, observed.API{}, silent, nil},
 		"an API that does not answer":   {nil, false, observed.API{}, joined, nil},
 		"an installation without addon": {nil, false, api(nil), joined, new(true)},
-		"an interrupted installation":   {nil, false, api(&observed.Record{Cluster: decidetest.Cluster}, "flannel"), joined, new(true)},
-		"an existing cluster":           {nil, false, api(complete, "flannel"), joined, nil},
-		"a cluster that has it":         {nil, false, api(complete, "flannel", name), joined, new(true)},
-		"an unreadable record":          {nil, false, api(unreadable), joined, nil},
-		"on, existing cluster":          {new(true), false, api(complete), joined, new(true)},
-		"off, bare hosts":               {new(false), false, observed.API{}, bare, new(false)},
-		"off, a cluster that has it":    {new(false), false, api(complete, name), joined, new(false)},
-		"replaced by the operator":      {nil, true, observed.API{}, bare, nil},
+		"an interrupted installation": {nil, false, api(&observed.Record{Cluster: decidetest.Cluster}, "flannel"), joined,
+			new(true)},
+		"an existing cluster":        {nil, false, api(complete, "flannel"), joined, nil},
+		"a cluster that has it":      {nil, false, api(complete, "flannel", name), joined, new(true)},
+		"an unreadable record":       {nil, false, api(unreadable), joined, nil},
+		"on, existing cluster":       {new(true), false, api(complete), joined, new(true)},
+		"off, bare hosts":            {new(false), false, observed.API{}, bare, new(false)},
+		"off, a cluster that has it": {new(false), false, api(complete, name), joined, new(false)},
+		"replaced by the operator":   {nil, true, observed.API{}, bare, nil},
 	} {
 		want := desired.Cluster{Name: decidetest.Cluster, MetricsServer: c.manifest, ControlPlane: []desired.Host{{ID: "a"}}}
 		if c.replaced {

@@ -74,8 +74,8 @@ func (s *hostState) lacksDNSImage(want map[string]string) bool {
 		s.is.Digests[desired.DNSImageDigest] != want[desired.DNSImageDigest]
 }
 
-// lacksAddonImages reports whether the host has joined and lacks images of desired addons. A missing note counts. Images
-// of addons that are no longer desired may stay.
+// lacksAddonImages reports whether the host has joined and lacks images of desired addons. A missing note counts.
+// Images of addons that are no longer desired may stay.
 func (s *hostState) lacksAddonImages(want map[string]string) bool {
 	return s.hasJoined() && s.is.Reach == observed.Reached && want[desired.AddonImagesDigest] != "" &&
 		s.is.Digests[desired.AddonImagesDigest] != want[desired.AddonImagesDigest]

@@ -28,18 +28,21 @@ func TestHelmReleases(t *testing.T) {
 		apply   bool
 		remove  []string
 	}{
-		"not in the cluster":      {is: nil, apply: true},
-		"current":                 {is: changed(func(*observed.HelmRelease) {})},
-		"another chart":           {is: changed(func(r *observed.HelmRelease) { r.Source = "old" }), apply: true},
-		"other values":            {is: changed(func(r *observed.HelmRelease) { r.Values = "old" }), apply: true},
-		"failed":                  {is: changed(func(r *observed.HelmRelease) { r.Status = "failed" }), apply: true},
-		"interrupted":             {is: changed(func(r *observed.HelmRelease) { r.Status = "pending-upgrade" }), apply: true},
-		"of another program":      {is: changed(func(r *observed.HelmRelease) { r.Managed = false }), apply: true},
-		"with an edited object":   {is: changed(func(*observed.HelmRelease) {}), differs: true, apply: true},
-		"unreadable":              {is: changed(func(r *observed.HelmRelease) { r.Values, r.Problem = "", "it is an x" })},
-		"with one that left":      {is: map[string]observed.HelmRelease{"web/web": current, "a/old": {Managed: true}}, remove: []string{"a/old"}},
-		"with one of others":      {is: map[string]observed.HelmRelease{"web/web": current, "a/theirs": {}}},
-		"uninstalled half of one": {is: map[string]observed.HelmRelease{"web/web": current, "b/old": {Managed: true, Status: "uninstalling"}}, remove: []string{"b/old"}},
+		"not in the cluster":    {is: nil, apply: true},
+		"current":               {is: changed(func(*observed.HelmRelease) {})},
+		"another chart":         {is: changed(func(r *observed.HelmRelease) { r.Source = "old" }), apply: true},
+		"other values":          {is: changed(func(r *observed.HelmRelease) { r.Values = "old" }), apply: true},
+		"failed":                {is: changed(func(r *observed.HelmRelease) { r.Status = "failed" }), apply: true},
+		"interrupted":           {is: changed(func(r *observed.HelmRelease) { r.Status = "pending-upgrade" }), apply: true},
+		"of another program":    {is: changed(func(r *observed.HelmRelease) { r.Managed = false }), apply: true},
+		"with an edited object": {is: changed(func(*observed.HelmRelease) {}), differs: true, apply: true},
+		"unreadable":            {is: changed(func(r *observed.HelmRelease) { r.Values, r.Problem = "", "it is an x" })},
+		"with one that left": {is: map[string]observed.HelmRelease{"web/web": current, "a/old": {Managed: true}},
+			remove: []string{"a/old"}},
+		"with one of others": {is: map[string]observed.HelmRelease{"web/web": current, "a/theirs": {}}},
+		"uninstalled half of one": {is: map[string]observed.HelmRelease{
+			"web/web": current, "b/old": {Managed: true, Status: "uninstalling"},
+		}, remove: []string{"b/old"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +66,8 @@ func TestHelmReleases(t *testing.T) {
 			if changes := c.apply || c.remove != nil; changes != (d.Route == fsm.Resources) {
 				t.Errorf("route %s", d.Route)
 			}
-			warned := slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool { return p.Code == problem.ReleaseUnreadable })
+			warned := slices.ContainsFunc(d.Warnings,
+				func(p problem.Problem) bool { return p.Code == problem.ReleaseUnreadable })
 			if warned != (name == "unreadable") {
 				t.Errorf("warnings %v", d.Warnings)
 			}

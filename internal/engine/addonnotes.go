@@ -36,8 +36,8 @@ func (e *Engine) undeclaredAddons(p plan.Plan) []string {
 		"them, use that manifest", problem.List(names))}
 }
 
-// removedAddonAPIs returns a note for each object of an addon whose API version the desired Kubernetes version no longer
-// serves, if the plan upgrades a control-plane host.
+// removedAddonAPIs returns a note for each object of an addon whose API version the desired Kubernetes version no
+// longer serves, if the plan upgrades a control-plane host.
 func (e *Engine) removedAddonAPIs(p plan.Plan) []string {
 	if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.UpgradeControlPlane }) {
 		return nil

@@ -30,8 +30,8 @@ func (e *Engine) addonsOf(want desired.Cluster) []addons.Addon {
 }
 
 // Addons returns the state of all addons that are desired or in the cluster, as the proposal observed them: first the
-// desired ones in the order in which they are applied, then the others by name, then Helm releases. Without an answer of the API, none is
-// Applied.
+// desired ones in the order in which they are applied, then the others by name, then Helm releases. Without an answer
+// of the API, none is Applied.
 func (e *Engine) Addons(p Proposal) []AddonState {
 	api := p.Observed.World.API
 	var out []AddonState

@@ -59,8 +59,8 @@ func (r releases) missingLines() []string {
 	return strings.Split(r.missing.Error(), "\n")
 }
 
-// resolveArtifacts resolves the artifacts and charts that the plan needs. If it cannot resolve some, it returns their names
-// without digests. Such artifacts count as missing unless they are already on the hosts.
+// resolveArtifacts resolves the artifacts and charts that the plan needs. If it cannot resolve some, it returns their
+// names without digests. Such artifacts count as missing unless they are already on the hosts.
 func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, error) {
 	needs := p.Plan.Needs()
 	key := func(n plan.Need) string {

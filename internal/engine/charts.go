@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"kubeone/internal/addons"
 	"kubeone/internal/addons/chart"
@@ -18,6 +19,9 @@ import (
 	"kubeone/internal/release"
 	"kubeone/internal/text/diff"
 )
+
+// renderTimeout bounds the time to render a chart.
+const renderTimeout = 30 * time.Second
 
 // resolveCharts fetches the charts that the plan installs and checks that they can be rendered. The error is a
 // *ConfigError. Charts that cannot be fetched are left out, and missing says why.
@@ -46,11 +50,21 @@ func (e *Engine) resolveCharts(ctx context.Context, p Proposal) (known map[strin
 		case isFetchFailure(err):
 			failures = append(failures, fmt.Errorf("cannot fetch %w", err))
 		default:
-			return nil, nil, &ConfigError{fmt.Errorf("Helm release %s: %w", want.Key(), err)}
+			return nil, nil, &ConfigError{&releaseError{want.Key(), err}}
 		}
 	}
 	return known, errors.Join(failures...), nil
 }
+
+// releaseError is a mistake in the chart or the values of a Helm release.
+type releaseError struct {
+	key string
+	err error
+}
+
+func (e *releaseError) Error() string { return "Helm release " + e.key + ": " + e.err.Error() }
+
+func (e *releaseError) Unwrap() error { return e.err }
 
 // isFetchFailure reports whether a chart may be there later: its source does not answer, or refuses.
 func isFetchFailure(err error) bool {
@@ -64,8 +78,8 @@ func resolvesNames(r Request) bool {
 	return ok && apply.NamesOnly
 }
 
-// resolveChart fetches and checks the chart of a release. While the manifest does not change the source of the chart, an
-// installed release keeps its version.
+// resolveChart fetches and checks the chart of a release. While the manifest does not change the source of the chart,
+// an installed release keeps its version.
 func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, is observed.HelmRelease) (chart.Chart,
 	error) {
 	from := want.Chart
@@ -80,7 +94,9 @@ func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, is o
 	if err != nil {
 		return c, err
 	}
-	_, err = c.Render(e.renderInput(want))
+	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
+	defer cancel()
+	_, err = c.Render(ctx, e.renderInput(want))
 	return c, err
 }
 
@@ -101,7 +117,7 @@ func (e *Engine) releaseDiff(ctx context.Context, client *cluster.Client, p Prop
 	in.Lookup = func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		return client.Lookup(ctx, apiVersion, kind, namespace, name)
 	}
-	rendered, err := c.Render(in)
+	rendered, err := c.Render(ctx, in)
 	if err != nil {
 		return []diff.Change{diff.Summary("Helm release "+key, err.Error())}
 	}
@@ -109,7 +125,8 @@ func (e *Engine) releaseDiff(ctx context.Context, client *cluster.Client, p Prop
 	if err != nil {
 		return []diff.Change{diff.Summary("Helm release "+key, err.Error())}
 	}
-	return live.PreviewApply(ctx, client.As(helm.FieldManager, want.Namespace), live.Component{Name: key, Applied: objects})
+	return live.PreviewApply(ctx, client.As(helm.FieldManager, want.Namespace), live.Component{Name: key,
+		Applied: objects})
 }
 
 // helmRelease returns a desired Helm release, with its values.

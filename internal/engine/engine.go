@@ -38,7 +38,8 @@ type Config struct {
 	Releases Releases             // what can be installed
 	Connect  apply.Connectors     // open connections to the API and to etcd; the zero value opens real ones
 
-	// Addons are the operator's own addons and Helm releases. Nil means unknown: then none is applied, compared, or removed.
+	// Addons are the operator's own addons and Helm releases. Nil means unknown: then none is applied, compared, or
+	// removed.
 	Addons *addons.Sources
 
 	Files apply.Files // secret files of Want's extras

@@ -40,11 +40,7 @@ func (l *loader) readAddons() {
 		return
 	}
 	found := l.readAddonFolder(a.Path)
-	for _, name := range desired.DefaultAddons() {
-		if slices.ContainsFunc(found, func(f folder.Addon) bool { return f.Name == name }) {
-			l.replaced = append(l.replaced, name)
-		}
-	}
+	l.replaced = replacedAddons(found)
 	values := l.addonValues(a.GlobalParams)
 	listed := map[string]bool{}
 	for i, entry := range a.Addons {
@@ -81,6 +77,13 @@ func (l *loader) readAddons() {
 			l.renderAddon(addon, values)
 		}
 	}
+}
+
+// replacedAddons returns the addons of kubeone that a folder of the operator replaces.
+func replacedAddons(found []folder.Addon) []string {
+	return slices.DeleteFunc(desired.DefaultAddons(), func(name string) bool {
+		return !slices.ContainsFunc(found, func(f folder.Addon) bool { return f.Name == name })
+	})
 }
 
 // addStorageClass adds the default StorageClass for clusters without a cloud.

@@ -35,7 +35,8 @@ func TestHelmReleasesOfAManifest(t *testing.T) {
 - chart: ./charts/own
   namespace: web
 `, map[string]string{
-		"values.yaml": "a: {b: 1, c: 2}\nlist: [1]\n", "charts/own/Chart.yaml": "apiVersion: v2\nname: other\nversion: 1.0.0\n",
+		"values.yaml": "a: {b: 1, c: 2}\nlist: [1]\n", "charts/own/Chart.yaml": "apiVersion: v2\n" +
+			"name: other\nversion: 1.0.0\n",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,15 +75,16 @@ func TestMistakesInHelmReleases(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
 		"[{chart: ./nowhere, namespace: a}]": "helmReleases[0].chart: open ",
-		"[{chart: a, repoURL: 'https://x', namespace: a}, {chart: a, repoURL: 'https://y', namespace: a}]": "helmReleases[1]: " +
+		"[{BASE}, {chart: a, repoURL: 'https://y', namespace: a}]": "helmReleases[1]: " +
 			"is the same release as helmReleases[0]",
-		"[{chart: a, repoURL: 'https://x', namespace: a, values: [{valuesFile: gone.yaml}]}]": "helmReleases[0].values[0].valuesFile",
-		"[{chart: a, repoURL: 'https://x', namespace: a, values: [{valuesFile: bad.yaml}]}]":  "bad.yaml",
-		"[{chart: a, repoURL: 'ftp://x', namespace: a}]":                                      "helmReleases[0].repoURL: is not the location",
-		"[{chart: a, repoURL: 'https://me:t0p@x', namespace: a}]":                             "helmReleases[0].repoURL: contains credentials",
-		"[{chart: a, repoURL: 'https://x', namespace: a, releaseName: A_b}]":                  `"A_b" is not a valid release name`,
-		"[{chart: a, chartURL: 'https://x', namespace: a, releaseName: a}]":                   "helmReleases[0].chartURL: chart is also set",
+		"[{BASE, values: [{valuesFile: gone.yaml}]}]":                       "helmReleases[0].values[0].valuesFile",
+		"[{BASE, values: [{valuesFile: bad.yaml}]}]":                        "bad.yaml",
+		"[{chart: a, repoURL: 'ftp://x', namespace: a}]":                    "helmReleases[0].repoURL: is not the location",
+		"[{chart: a, repoURL: 'https://me:t0p@x', namespace: a}]":           "helmReleases[0].repoURL: contains credentials",
+		"[{BASE, releaseName: A_b}]":                                        `"A_b" is not a valid release name`,
+		"[{chart: a, chartURL: 'https://x', namespace: a, releaseName: a}]": "helmReleases[0].chartURL: chart is also set",
 	} {
+		text = strings.ReplaceAll(text, "BASE", "chart: a, repoURL: 'https://x', namespace: a")
 		_, err := loadAddons(t, "helmReleases: "+text+"\n", map[string]string{"bad.yaml": "a: [\n"})
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "t0p") {
 			t.Errorf("%s: %v", text, err)

@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// applyReleases plans the Helm releases with these keys, one after another, and returns the IDs of the steps. Charts may
-// run hooks and wait for pods, so the network, cluster DNS and addons come first.
+// applyReleases plans the Helm releases with these keys, one after another, and returns the IDs of the steps. Charts
+// may run hooks and wait for pods, so the network, cluster DNS and addons come first.
 func (b *builder) applyReleases(keys []string) []string {
 	needs := slices.Concat(b.addons, b.controllers, b.custom)
 	if b.init != "" {

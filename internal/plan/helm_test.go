@@ -89,9 +89,12 @@ func TestReasonsToUpgradeAHelmRelease(t *testing.T) {
 		Status: observed.ReleaseDeployed, Version: "1.2.0", Managed: true, Source: "chart", Values: "values",
 	}
 	for want, change := range map[string]func(*observed.HelmRelease){
-		"its chart differs from the manifest":              func(r *observed.HelmRelease) { r.Source = "old" },
-		"its values differ from the manifest":              func(r *observed.HelmRelease) { r.Values = "old" },
-		"its chart and values differ from the manifest":    func(r *observed.HelmRelease) { r.Source, r.Values = "old", "old" },
+		"its chart differs from the manifest": func(r *observed.HelmRelease) { r.Source = "old" },
+		"its values differ from the manifest": func(r *observed.HelmRelease) { r.Values = "old" },
+		"its chart and values differ from the manifest": func(r *observed.HelmRelease) {
+			r.Source, r.Values = "old",
+				"old"
+		},
 		"its last operation did not succeed: it is failed": func(r *observed.HelmRelease) { r.Status = "failed" },
 		"an operation on it was interrupted":               func(r *observed.HelmRelease) { r.Status = "pending-upgrade" },
 		"it was not installed by kubeone":                  func(r *observed.HelmRelease) { r.Managed = false },

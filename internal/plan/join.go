@@ -316,8 +316,8 @@ func (b *builder) workersKeepingKubelet(d decide.Decision) []string {
 	return out
 }
 
-// fetchRenamed plans the images of cluster DNS and addons for hosts that lack them under the desired names: pods may run
-// on any of them, and a host that gets images from a bundle has no registry to pull from. It returns the remaining
+// fetchRenamed plans the images of cluster DNS and addons for hosts that lack them under the desired names: pods may
+// run on any of them, and a host that gets images from a bundle has no registry to pull from. It returns the remaining
 // drift.
 func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 	rest := map[string][]string{}

@@ -87,14 +87,7 @@ func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 	for n, namespace := range namespaces {
 		reads["pods in "+namespace] = func() error { return r.readPods(ctx, namespace, &pods[n]) }
 	}
-	compared := make([]observed.Comparison, len(r.components))
-	for n, c := range r.components {
-		r.requests.Add(int64(2*len(c.Applied) + len(c.Checks)))
-		group.Go(func() error {
-			compared[n] = live.Compare(ctx, r.applier, c)
-			return nil
-		})
-	}
+	compared := r.compareComponents(ctx, &group)
 	for what, read := range reads {
 		group.Go(func() error {
 			if err := read(); err != nil {
@@ -116,6 +109,20 @@ func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 	}
 	maps.Copy(api.Compared, released)
 	return api, nil
+}
+
+// compareComponents compares the components in the group and returns the results, which are complete when the group has
+// ended.
+func (r *reader) compareComponents(ctx context.Context, group *errgroup.Group) []observed.Comparison {
+	compared := make([]observed.Comparison, len(r.components))
+	for n, c := range r.components {
+		r.requests.Add(int64(2*len(c.Applied) + len(c.Checks)))
+		group.Go(func() error {
+			compared[n] = live.Compare(ctx, r.applier, c)
+			return nil
+		})
+	}
+	return compared
 }
 
 func (r *reader) readVersion(ctx context.Context, api *observed.API) error {

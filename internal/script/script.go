@@ -284,8 +284,7 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		words("COMPONENT_DIRS", componentconfig.ComponentDirectories(in.Input)...),
 		step.Lines("BINARIES", binaryLines(a, in.Host.Role)),
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
-		text("DNS_IMAGE", desired.DNSImageNote(in.Want)),
-		text("ADDON_IMAGES", desired.AddonImagesNote(in.Want)),
+		text("DNS_IMAGE", desired.DNSImageNote(in.Want)), text("ADDON_IMAGES", desired.AddonImagesNote(in.Want)),
 	}, cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), pathVariables(),
 		step.Variables(in.Steps))
 }

@@ -34,7 +34,8 @@ func embeddedInstall(s *scenario) {
 		delete(all, "features")
 		all["addons"] = map[string]any{"addons": []any{map[string]any{"name": "default-storage-class"}}}
 	})))
-	s.runCommand(0, []string{"apply", "-y"}, "apply addon metrics-server", "apply addon nodelocaldns", "apply addon default-storage-class",
+	s.runCommand(0, []string{"apply", "-y"}, "apply addon metrics-server", "apply addon nodelocaldns",
+		"apply addon default-storage-class",
 		"Done. The cluster matches the manifest.")
 	s.must(s.FetchKubeconfig(s.Context()))
 	s.must(s.ImportAgnhost(s.Context(), s.Machines()))

@@ -115,8 +115,9 @@ spec:
 // settingsChart has one object.
 func settingsChart(version string) map[string]string {
 	return map[string]string{
-		"Chart.yaml":              "apiVersion: v2\nname: settings\nversion: " + version + "\n",
-		"templates/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {version: \"{{ .Chart.Version }}\"}\n",
+		"Chart.yaml": "apiVersion: v2\nname: settings\nversion: " + version + "\n",
+		"templates/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n" +
+			"data: {version: \"{{ .Chart.Version }}\"}\n",
 	}
 }
 
@@ -133,7 +134,10 @@ func newHelmCharts(s *scenario) *helmCharts {
 	for _, version := range []string{"1.0.0", "1.1.0"} {
 		archive := h.packChart(s, settingsChart(version))
 		index += fmt.Sprintf("  - {name: settings, version: %s, urls: [settings-%s.tgz]}\n", version, version)
-		files.HandleFunc("/settings-"+version+".tgz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
+		files.HandleFunc("/settings-"+version+".tgz", func(w http.ResponseWriter, _ *http.Request) {
+			_,
+				_ = w.Write(archive)
+		})
 	}
 	files.HandleFunc("/index.yaml", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(index)) })
 	h.repository = httptest.NewTLSServer(askPassword(files))
@@ -176,7 +180,8 @@ func (h *helmCharts) pushChart(s *scenario, tag string, files map[string]string)
 	img, err = mutate.AppendLayers(img, static.NewLayer(h.packChart(s, files),
 		"application/vnd.cncf.helm.chart.content.v1.tar+gzip"))
 	s.must(err)
-	s.must(remote.Write(ref, img, remote.WithContext(s.Context()), remote.WithAuth(&authn.Basic{Username: helmUser, Password: helmPassword})))
+	s.must(remote.Write(ref, img, remote.WithContext(s.Context()), remote.WithAuth(&authn.Basic{Username: helmUser,
+		Password: helmPassword})))
 }
 
 func writeFiles(s *scenario, dir string, files map[string]string) {
@@ -267,7 +272,8 @@ func (h *helmCharts) installReleases(s *scenario) {
 	h.declareReleases(s, h.webRelease(s), h.repositoryRelease("~1.0"), h.registryRelease())
 	r := s.runCommand(2, []string{"plan"}, "install Helm release web/web", "not in the cluster",
 		"install Helm release settings/from-repository", "install Helm release settings/from-registry")
-	for _, name := range []string{"release/web/web", "release/settings/from-repository", "release/settings/from-registry"} {
+	for _, name := range []string{"release/web/web", "release/settings/from-repository",
+		"release/settings/from-registry"} {
 		i, err := s.ApplyInterrupted(s.Context(), operator.Failure{
 			Way: operator.Kill, Moment: operator.Moment{Event: apply.StepStarted, Step: name},
 		})
@@ -328,7 +334,8 @@ func (h *helmCharts) killUpgrade(s *scenario) {
 		s.Fatalf("the step did not start\n%s", r.Wait())
 	}
 	s.eventually("the upgrade begins", time.Minute, func(context.Context) error {
-		if text := s.runKubectl("-n", "web", "get", "secret", "-l", "owner=helm,status=pending-upgrade", "-o", "name"); text == "" {
+		if text := s.runKubectl("-n", "web", "get", "secret", "-l", "owner=helm,status=pending-upgrade", "-o",
+			"name"); text == "" {
 			return errors.New("no release is pending")
 		}
 		return nil

@@ -271,26 +271,29 @@ func (f *findings) addons(c *KubeOneCluster) {
 		}
 	}
 	for i, r := range c.HelmReleases {
-		at := Item("helmReleases", i)
-		f.duration(at+".timeout", r.Timeout)
-		switch {
-		case r.Chart == "" && r.ChartURL == "":
-			f.missing(at+".chart", "set chart or chartURL")
-		case r.Chart != "" && r.ChartURL != "":
-			f.errorf(at+".chartURL", "remove one of them", "chart is also set")
-		}
-		f.locationOfChart(at+".repoURL", r.RepoURL)
-		f.locationOfChart(at+".chartURL", r.ChartURL)
-		if r.Namespace == "" {
-			f.missing(at+".namespace", "")
-		}
-		if name := r.NameOfRelease(); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 ||
-			len(name) > maxReleaseName {
-			f.errorf(at+".releaseName", "use lowercase letters, digits and dashes, at most 53 characters",
-				"%q is not a valid release name", name)
-		}
-		if r.ChartURL != "" && r.ReleaseName == "" {
-			f.missing(at+".releaseName", "a chart from a URL has no default release name")
-		}
+		f.helmRelease(Item("helmReleases", i), r)
+	}
+}
+
+func (f *findings) helmRelease(at string, r HelmRelease) {
+	f.duration(at+".timeout", r.Timeout)
+	switch {
+	case r.Chart == "" && r.ChartURL == "":
+		f.missing(at+".chart", "set chart or chartURL")
+	case r.Chart != "" && r.ChartURL != "":
+		f.errorf(at+".chartURL", "remove one of them", "chart is also set")
+	}
+	f.locationOfChart(at+".repoURL", r.RepoURL)
+	f.locationOfChart(at+".chartURL", r.ChartURL)
+	if r.Namespace == "" {
+		f.missing(at+".namespace", "")
+	}
+	if name := r.NameOfRelease(); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 ||
+		len(name) > maxReleaseName {
+		f.errorf(at+".releaseName", "use lowercase letters, digits and dashes, at most 53 characters",
+			"%q is not a valid release name", name)
+	}
+	if r.ChartURL != "" && r.ReleaseName == "" {
+		f.missing(at+".releaseName", "a chart from a URL has no default release name")
 	}
 }

@@ -5,6 +5,7 @@ package chart
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -66,7 +67,10 @@ func Open(archive []byte) (*chartv2.Chart, error) {
 	if !ok {
 		return nil, fmt.Errorf("charts of type %T are not supported; use apiVersion v1 or v2", loaded)
 	}
-	return c, c.Validate()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Release is what a chart is rendered for.
@@ -83,9 +87,9 @@ type Release struct {
 // ErrValues means that values do not match the schema of the chart.
 var ErrValues = errors.New("the values do not match the schema of the chart")
 
-// Render returns the objects of the chart in the order of its files: first those in crds/, then those of templates. Tests
-// are left out. Mistakes in a template are a *resources.FileError.
-func (c Chart) Render(r Release) ([]resources.Object, error) {
+// Render returns the objects of the chart in the order of its files: first those in crds/, then those of templates.
+// Tests are left out. Mistakes in a template are a *resources.FileError.
+func (c Chart) Render(ctx context.Context, r Release) ([]resources.Object, error) {
 	loaded, err := Open(c.archive)
 	if err != nil {
 		return nil, err
@@ -95,7 +99,7 @@ func (c Chart) Render(r Release) ([]resources.Object, error) {
 		return nil, err
 	}
 	e := engine.Engine{CustomTemplateFuncs: map[string]any{"lookup": lookupFunction(r.Lookup)}}
-	texts, err := e.Render(loaded, values)
+	texts, err := e.RenderWithContext(ctx, loaded, values)
 	if err != nil {
 		return nil, fmt.Errorf("render chart %s: %w", c.Name, err)
 	}
@@ -158,7 +162,7 @@ func checkSchema(c *chartv2.Chart, values map[string]any) error {
 		if err != nil {
 			return fmt.Errorf("values.schema.json of chart %s: %w", c.Name(), err)
 		}
-		if err := schema.Validate(map[string]any(values)); err != nil {
+		if err := schema.Validate(values); err != nil {
 			return fmt.Errorf("%w %s: %w", ErrValues, c.Name(), err)
 		}
 	}

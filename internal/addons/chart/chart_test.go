@@ -45,7 +45,8 @@ func chartFiles() map[string]string {
 		"values.yaml": "replicas: 1\ntier: front\n",
 		"values.schema.json": `{"type": "object", "properties": {"replicas": {"type": "integer", "minimum": 1}},
 			"required": ["replicas"]}`,
-		"crds/widgets.yaml":      "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: w}\n",
+		"crds/widgets.yaml": "apiVersion: apiextensions.k8s.io/v1\n" +
+			"kind: CustomResourceDefinition\nmetadata: {name: w}\n",
 		"templates/_helpers.tpl": `{{ define "name" }}{{ .Release.Name }}-web{{ end }}`,
 		"templates/NOTES.txt":    "Have fun.",
 		"templates/test.yaml":    "apiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n",
@@ -68,7 +69,7 @@ func renderChart(t *testing.T, r Release, files map[string]string) (string, erro
 		return "", err
 	}
 	r.Name, r.Namespace, r.KubernetesVersion = "r", "apps", "1.36.3"
-	objects, err := c.Render(r)
+	objects, err := c.Render(t.Context(), r)
 	var out strings.Builder
 	for _, o := range objects {
 		text, err := yaml.Marshal(o)
@@ -130,7 +131,8 @@ func TestChartsThatAreRefused(t *testing.T) {
 		"path that climbs": {func(f map[string]string) { f["../../etc/passwd"] = "x" }, nil, "parent directory"},
 		"absolute path":    {func(f map[string]string) { f["/etc/passwd"] = "a: 1" }, nil, ""},
 		"syntax":           {func(f map[string]string) { f["templates/bad.yaml"] = "{{ if }}" }, nil, "templates/bad.yaml:1"},
-		"values":           {func(map[string]string) {}, map[string]any{"replicas": "many"}, "the values do not match the schema"},
+		"values": {func(map[string]string) {}, map[string]any{"replicas": "many"},
+			"the values do not match the schema"},
 		"schema elsewhere": {func(f map[string]string) {
 			f["values.schema.json"] = `{"$ref": "http://127.0.0.1:9/schema.json"}`
 		}, nil, "values.schema.json"},

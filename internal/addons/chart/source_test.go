@@ -34,7 +34,7 @@ func TestPackedFoldersAreCharts(t *testing.T) {
 	if err != nil || c.Name != "web" || c.Version != "1.0.0" {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	objects, err := c.Render(Release{Name: "web", Namespace: "web", KubernetesVersion: "1.36.3"})
+	objects, err := c.Render(t.Context(), Release{Name: "web", Namespace: "web", KubernetesVersion: "1.36.3"})
 	if err != nil || len(objects) != 1 {
 		t.Errorf("%v, %v", objects, err)
 	}

@@ -17,8 +17,8 @@ var nodeLocalDNS string
 // cacheHealthPort is the port of the cache's health check, at desired.NodeLocalDNSAddress alone.
 const cacheHealthPort = 10270
 
-// corefile configures the cache: names of the cluster come from cluster DNS, others from the DNS servers of the host. If
-// these do not answer, names that are at most an hour too old are served.
+// corefile configures the cache: names of the cluster come from cluster DNS, others from the DNS servers of the host.
+// If these do not answer, names that are at most an hour too old are served.
 //
 // Format: https://coredns.io/manual/configuration/
 const corefile = `%[1]s in-addr.arpa ip6.arpa {

@@ -58,8 +58,9 @@ func fillTemplate(f File, v Values) (string, error) {
 		return "", templateError(f.Path, err)
 	}
 	if first != second {
-		return "", &resources.FileError{Path: f.Path, Err: errors.New("renders another text each time; remove functions that " +
-			"depend on chance or time, such as randAlphaNum, genCA or now")}
+		return "", &resources.FileError{Path: f.Path,
+			Err: errors.New("renders another text each time; remove functions that " +
+				"depend on chance or time, such as randAlphaNum, genCA or now")}
 	}
 	return first, nil
 }

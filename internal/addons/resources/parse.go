@@ -27,7 +27,8 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Parse returns the objects of the YAML documents in a text. Lists are replaced with their items. Mistakes are a *FileError.
+// Parse returns the objects of the YAML documents in a text. Lists are replaced with their items. Mistakes are a
+// *FileError.
 func Parse(path, text string) ([]Object, error) {
 	var out []Object
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))

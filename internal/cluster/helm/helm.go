@@ -1,5 +1,5 @@
-// Package helm installs, upgrades and uninstalls Helm releases in a cluster, as the helm command does: "helm list" shows
-// them, and hooks of charts run.
+// Package helm installs, upgrades and uninstalls Helm releases in a cluster, as the helm command does: "helm list"
+// shows them, and hooks of charts run.
 package helm
 
 import (
@@ -41,8 +41,8 @@ type Installer struct {
 	Config *rest.Config
 }
 
-// ApplyRelease installs the release, or upgrades it if it exists. If an earlier operation was interrupted, ApplyRelease marks that
-// operation as failed first: the caller's lock says that no other run works on it.
+// ApplyRelease installs the release, or upgrades it if it exists. If an earlier operation was interrupted, ApplyRelease
+// marks that operation as failed first: the caller's lock says that no other run works on it.
 func (i Installer) ApplyRelease(ctx context.Context, r Release) error {
 	config, err := i.configure(r.Namespace)
 	if err != nil {
@@ -74,7 +74,7 @@ func (i Installer) ApplyRelease(ctx context.Context, r Release) error {
 }
 
 // RemoveRelease uninstalls a release. It does nothing if there is none.
-func (i Installer) RemoveRelease(ctx context.Context, namespace, name string, timeout time.Duration) error {
+func (i Installer) RemoveRelease(_ context.Context, namespace, name string, timeout time.Duration) error {
 	config, err := i.configure(namespace)
 	if err != nil {
 		return err
@@ -93,6 +93,8 @@ func waitStrategy(r Release) helmkube.WaitStrategy {
 }
 
 // setFieldManager sets the name of Helm in managedFields. The library would use the name of this program.
+//
+//nolint:gochecknoglobals // the library has a global variable for it
 var setFieldManager = sync.OnceFunc(func() { helmkube.ManagedFieldsManager = FieldManager })
 
 // configure returns Helm's configuration for a namespace.

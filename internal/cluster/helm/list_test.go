@@ -118,7 +118,8 @@ func TestListedReleases(t *testing.T) {
 		t.Errorf("%d objects of a release that failed", n)
 	}
 	o := listed["web/web"].Objects[0]
-	if o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" || o.GetAnnotations()["meta.helm.sh/release-name"] != "web" {
+	if o.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" ||
+		o.GetAnnotations()["meta.helm.sh/release-name"] != "web" {
 		t.Errorf("%v", o)
 	}
 }

@@ -107,8 +107,8 @@ func (c *Applier) anyVersion(o *unstructured.Unstructured) (dynamic.ResourceInte
 	return c.Resource(served)
 }
 
-// Lookup returns the content of the object with that kind, namespace and name, or nil if there is none. If name is "", it
-// returns a list of all in the namespace, or in the cluster if that is "" too.
+// Lookup returns the content of the object with that kind, namespace and name, or nil if there is none. If name is "",
+// it returns a list of all in the namespace, or in the cluster if that is "" too.
 func (c *Applier) Lookup(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(apiVersion)

@@ -101,7 +101,8 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		PublishCA, LearnCA, PodsTrustCA, ForgetCA,
 		Fence, Restore, // these are for an etcd without a quorum, which plan.Recover makes sure of
 		ResetHost, Purge, // of a whole cluster, which ends
-		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, ApplyRelease, RemoveRelease, CreateMachines, UpgradeMachines,
+		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, ApplyRelease, RemoveRelease, CreateMachines,
+		UpgradeMachines,
 		SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
 		DrainNode, Uncordon, DeleteNode, DeleteMachines, AwaitHosts, Hooks, OperatorHooks,
 	} {

@@ -69,7 +69,8 @@ func (l *Lab) BundlePath(version string) string { return l.Path("bundle-" + vers
 
 // Bundle returns the path of the bundle for a Kubernetes version, a network plugin and addons. If the cache has none
 // with exactly these components in the current format, kubeone makes one from a mirror.
-func Bundle(ctx context.Context, cache components.Cache, version, cni string, addons []string, log Logf) (string, error) {
+func Bundle(ctx context.Context, cache components.Cache, version, cni string, addons []string, log Logf) (string,
+	error) {
 	// The build ID of the package that writes bundles changes with its code and its dependencies.
 	format, err := runOutput(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}",
 		"kubeone/internal/release"))
