@@ -168,6 +168,7 @@ func (c *cluster) objectsOf(t *testing.T) objects {
 			"kind": "CertificateSigningRequestList", "apiVersion": "certificates.k8s.io/v1", "items": list{},
 		},
 		systemPath + "/configmaps": object{"kind": "ConfigMapList", "apiVersion": "v1", "items": list{}},
+		"/api/v1/secrets":          object{"kind": "SecretList", "apiVersion": "v1", "items": list{}}, // of Helm releases
 		systemPath + "/configmaps/kubeadm-config": object{"kind": "ConfigMap", "apiVersion": "v1", "data": object{
 			"ClusterConfiguration": "controlPlaneEndpoint: " + endpointHost + ":6443\n",
 		}},

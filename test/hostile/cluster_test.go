@@ -297,7 +297,8 @@ func (c *cluster) secretTexts() []string {
 // manifestText returns the manifest. It has no hostnames, so that hosts name themselves.
 func manifestText(r role) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n"+
+	fmt.Fprintf(&b, "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\n"+
+		"features:\n  metricsServer: {enable: false}\n  nodeLocalDNS: {deploy: false}\nversions:\n"+
 		"  kubernetes: %s\ncloudProvider:\n  none: {}\napiEndpoint:\n  host: %s\n"+
 		"  alternativeNames: [%s]\nclusterNetwork:\n  cni:\n"+
 		"    flannel: {}\ncontrolPlane:\n  hosts:\n", version, endpointHost, alternativeName)
