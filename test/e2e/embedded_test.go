@@ -141,8 +141,8 @@ func cacheAnswers(s *scenario) {
 	}
 	resolve := func(ctx context.Context) error {
 		out, err := s.Kube(ctx, "get", "--raw", "/api/v1/namespaces/default/pods/resolver:8080/proxy/dial?host="+
-			"kubernetes.default.svc.cluster.local.&port=443&request=hostname&protocol=tcp&tries=1")
-		if err != nil || strings.Contains(out, "lookup") {
+			"kubernetes.default.svc.cluster.local.&port=443&request=hostname&protocol=http&tries=1")
+		if err != nil || !strings.Contains(out, "responses") { // the API server's "this is HTTPS" is a response
 			return fmt.Errorf("%s: %w", out, err)
 		}
 		return nil
