@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,9 +25,14 @@ import (
 // Addon is the objects of one addon and the workloads to wait for.
 type Addon struct {
 	Name string
-	// Digest is the sha256 (hex) of the objects in order, each as JSON with sorted keys.
+	// Digest is the sha256 (hex) of the objects in order, each as JSON with sorted keys. For the objects of a published
+	// manifest, it is the sha256 of the manifest's version and of what is set in it, so it needs no content.
 	Digest  string
 	Objects []unstructured.Unstructured
+	// Manifest is the sha256 (hex) of the published manifest with the objects; "" if there is none.
+	Manifest string
+	// Problem is the reason why the objects are unknown: the published manifest is not available.
+	Problem string
 	Wait    []resources.Workload
 	// Custom says that the addon is the operator's own.
 	Custom bool
@@ -127,7 +133,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 		if err != nil {
 			return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
 		}
-		if len(addon.Objects) > 0 {
+		if len(addon.Objects) > 0 || addon.Problem != "" {
 			out = append(out, addon)
 		}
 	}
@@ -160,13 +166,48 @@ func Render(want desired.Cluster) ([]Addon, error) {
 // newPluginAddon renders the addon of a network plugin. The addon is empty if another tool deploys the plugin.
 func newPluginAddon(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 	objects, err := plugin.Objects(want)
+	publisher, published := plugin.(network.Publisher)
+	var missing *network.MissingManifestError
+	if published && errors.As(err, &missing) {
+		addon := Addon{Name: plugin.Name(), Wait: plugin.Workloads(), Problem: missing.Error()}
+		addon.Digest, err = publishedDigest(publisher, want)
+		return addon, err
+	}
 	if err != nil || len(objects) == 0 {
 		return Addon{}, err
 	}
 	if want.LimitsNodes() {
 		exemptFromNodeSelector(objects)
 	}
-	return newAddon(plugin.Name(), plugin.Workloads(), objects)
+	addon, err := newAddon(plugin.Name(), plugin.Workloads(), objects)
+	if err != nil || !published {
+		return addon, err
+	}
+	manifest, err := network.PublishedManifest(want.Artifacts, publisher.Manifest())
+	if err != nil {
+		return Addon{}, err
+	}
+	addon.Manifest = manifest.SHA256
+	addon.Digest, err = publishedDigest(publisher, want)
+	return addon, err
+}
+
+// publishedDigest returns the digest of an addon from a published manifest.
+func publishedDigest(plugin network.Publisher, want desired.Cluster) (string, error) {
+	settings, err := plugin.Settings(want)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(struct {
+		Name, Version string
+		Settings      any
+		LimitsNodes   bool
+	}{plugin.Manifest().Name, plugin.Manifest().Version, settings, want.LimitsNodes()})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // exemptFromNodeSelector adds an annotation to the Namespaces among the objects, so that their pods can run on any Node

@@ -20,6 +20,7 @@ import (
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/testutil/golden"
+	"kubeone/internal/testutil/plugintest"
 )
 
 func want(change func(*desired.Cluster)) desired.Cluster {
@@ -51,6 +52,57 @@ func image(name string) func(*desired.Cluster) {
 	}
 }
 
+// canalArtifacts returns the artifacts of canal, with images below a prefix and a stand-in for its manifest.
+func canalArtifacts(t *testing.T, prefix string) desired.Artifacts {
+	t.Helper()
+	out := desired.Artifacts{Published: plugintest.Published(t, "../..", "canal")}
+	plugin, _ := plugins.Find("canal")
+	for _, i := range plugin.Images() {
+		out.Images = append(out.Images, desired.Image{Name: prefix + i.Repository + ":" + i.Tag})
+	}
+	return out
+}
+
+// The digest of an addon from a published manifest is known before its content is: it depends on the version of the
+// manifest and on what is set in it.
+func TestDigestOfAPublishedManifestNeedsNoContent(t *testing.T) {
+	t.Parallel()
+	render := func(change func(*desired.Cluster, *desired.Artifacts)) Addon {
+		c := want(func(c *desired.Cluster) { c.Network.CNI = desired.CNI{Name: "canal", MTU: 1450} })
+		a := canalArtifacts(t, "quay.io/")
+		if change != nil {
+			change(&c, &a)
+		}
+		c.Artifacts = map[string]desired.Artifacts{"amd64": a}
+		rendered, err := Render(c)
+		if err != nil || len(rendered) != 1 {
+			t.Fatal(rendered, err)
+		}
+		return rendered[0]
+	}
+	whole := render(nil)
+	if len(whole.Objects) != 8 || whole.Problem != "" || len(whole.Manifest) != 64 || len(whole.Wait) != 2 {
+		t.Errorf("%d objects, problem %q, manifest %q, waits %v", len(whole.Objects), whole.Problem, whole.Manifest,
+			whole.Wait)
+	}
+	absent := render(func(_ *desired.Cluster, a *desired.Artifacts) {
+		a.Published[0].Content, a.Published[0].Problem = nil, "no route to host"
+	})
+	if absent.Digest != whole.Digest || len(absent.Objects) != 0 || absent.Manifest != "" ||
+		absent.Problem != "canal-manifest 3.32.0: no route to host" || len(absent.Wait) != 2 {
+		t.Errorf("without content: %+v", absent)
+	}
+	for name, change := range map[string]func(*desired.Cluster, *desired.Artifacts){
+		"pod subnet": func(c *desired.Cluster, _ *desired.Artifacts) { c.Network.PodSubnet = "10.0.0.0/16" },
+		"mtu":        func(c *desired.Cluster, _ *desired.Artifacts) { c.Network.CNI.MTU = 1400 },
+		"image":      func(_ *desired.Cluster, a *desired.Artifacts) { a.Images[0].Name = "example.com/calico/cni:v1" },
+	} {
+		if render(change).Digest == whole.Digest {
+			t.Errorf("%s changed and the digest did not", name)
+		}
+	}
+}
+
 func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*desired.Cluster){
@@ -67,6 +119,10 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 			c.Network.CNI.Name, c.NodeLocalDNS = desired.ExternalCNI, new(true)
 			c.Network.ServiceSubnet, c.Network.DNSDomain = "10.96.0.0/12", "cluster.local"
 			image("registry.k8s.io/coredns/coredns:v1.14.2")(c)
+		},
+		"canal-mirror": func(c *desired.Cluster) {
+			c.Network.CNI = desired.CNI{Name: "canal", MTU: 1400}
+			c.Artifacts = map[string]desired.Artifacts{"amd64": canalArtifacts(t, "registry.example:5000/mirror/")}
 		},
 		"coredns-pdb": func(c *desired.Cluster) {
 			c.Network.CNI.Name, c.Network.DNS.Budget = desired.ExternalCNI, new(true)

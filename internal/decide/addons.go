@@ -44,6 +44,9 @@ func isNew(want desired.Cluster, is observed.World) bool {
 // Of these, kept are the objects whose deletion would delete more than the addon, unless the manifest asks to delete
 // the addon.
 func LeftObjects(in Input, api observed.API, name string) (deleted, kept []observed.AddonObject) {
+	if _, known := in.AddonObjects[name]; !known && in.Addons[name] != "" && in.AddonObjects != nil {
+		return nil, nil // it is not known which objects are left
+	}
 	desiredKeys := map[string]bool{}
 	for other := range in.Addons {
 		for _, o := range in.AddonObjects[other] {

@@ -258,3 +258,18 @@ func TestOnlyOwnLeftObjectsAreDeleted(t *testing.T) {
 		t.Errorf("only %d deletions", deletions)
 	}
 }
+
+// Nothing is left of an addon whose objects are unknown, because its published manifest is not available.
+func TestNothingIsLeftOfAnUnknownAddon(t *testing.T) {
+	t.Parallel()
+	held := observed.AddonObject{APIVersion: "v1", Kind: "ConfigMap", Namespace: "kube-system", Name: "canal-config"}
+	api := observed.API{Inventories: map[string]observed.Inventory{"canal": {Objects: []observed.AddonObject{held}}}}
+	in := Input{Addons: map[string]string{"canal": "digest"}, AddonObjects: map[string][]observed.AddonObject{}}
+	if deleted, kept := LeftObjects(in, api, "canal"); len(deleted)+len(kept) > 0 {
+		t.Errorf("unknown objects: %v, %v", deleted, kept)
+	}
+	in.AddonObjects["canal"] = nil
+	if deleted, _ := LeftObjects(in, api, "canal"); len(deleted) != 1 {
+		t.Errorf("no objects: %v", deleted)
+	}
+}

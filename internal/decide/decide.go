@@ -42,7 +42,10 @@ type Input struct {
 	// Addons holds the desired addon digests by name. An addon is applied if the cluster lacks it, has another digest,
 	// or has an object of it that was changed since.
 	Addons map[string]string
+	// AddonManifests holds the digests of the published manifests with the objects of addons, by addon; "" for none.
+	AddonManifests map[string]string
 	// AddonObjects holds the objects of the desired addons, and of kubeone's own addons that are not desired, by addon.
+	// It lacks addons whose published manifest is not available.
 	AddonObjects map[string][]observed.AddonObject
 	// CustomAddons lists the operator's own addons, in the order in which they are applied.
 	CustomAddons []string

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -89,10 +90,10 @@ func (v *view) otherNetwork() *problem.Problem {
 }
 
 // otherPlugin judges a manifest with another network plugin than the one that kubeone deployed: hosts that join do not
-// get its configuration. That is right if a foreign plugin has replaced it.
+// get its configuration. That is right if a plugin has replaced it that another tool deploys.
 func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	wanted := v.in.Want.Network.CNI
-	if v.addonsUnknown() && !wanted.CarriedOut() {
+	if v.addonsUnknown() && (!wanted.CarriedOut() || v.runsOtherPlugin()) {
 		return []problem.Problem{v.unreadableAddons()}, nil // it may differ from the deployed one
 	}
 	i := slices.IndexFunc(wanted.Deployed(), func(name string) bool {
@@ -106,10 +107,19 @@ func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	p := problem.Problem{
 		Code: problem.NetworkPluginChanged, Parameters: problem.Parameters{"deployed": has, "wanted": wanted.Name},
 	}
-	if wanted.CarriedOut() {
+	if wanted.Name == desired.ExternalCNI {
 		return nil, []problem.Problem{p}
 	}
 	return []problem.Problem{p}, nil
+}
+
+// runsOtherPlugin reports whether there are pods of a network plugin that kubeone deploys, but that is not the desired
+// one.
+func (v *view) runsOtherPlugin() bool {
+	wanted := v.in.Want.Network.CNI
+	return wanted.Name != desired.ExternalCNI && slices.ContainsFunc(v.in.Is.API.Pods, func(p observed.Pod) bool {
+		return p.App != wanted.Name && slices.Contains(wanted.Deployed(), p.App)
+	})
 }
 
 // checkDesired checks what a decision needs of the manifest; its own validation has checked the rest.

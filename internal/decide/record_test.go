@@ -77,12 +77,14 @@ func TestAddonsThatCannotBeReadAreLeftAlone(t *testing.T) {
 	if d := Decide(in); d.Hosts["192.0.1.1"].Condition != condition.Unready {
 		t.Errorf("a Node that is not Ready is excused, as if the network plugin was missing: %+v", d.Hosts["192.0.1.1"])
 	}
-	in = healthyCluster(3, 1)
-	in.spoilRecordKey(observed.RecordAddons)
-	in.Want.Network.CNI.Name, in.Addons = "canal", nil
-	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 ||
-		d.Problems[0].Code != problem.AddonsUnreadable || len(d.Warnings) > 0 {
-		t.Errorf("another network plugin: %s, %+v, %+v", d.Route, d.Problems, d.Warnings)
+	for _, other := range []string{"canal", "cilium"} {
+		in = healthyCluster(3, 1)
+		in.spoilRecordKey(observed.RecordAddons)
+		in.Want.Network.CNI.Name, in.Addons = other, nil
+		if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 ||
+			d.Problems[0].Code != problem.AddonsUnreadable {
+			t.Errorf("network plugin %s: %s, %+v, %+v", other, d.Route, d.Problems, d.Warnings)
+		}
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"kubeone/internal/addons/chart"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/release"
 )
 
@@ -17,7 +19,7 @@ import (
 // concurrent use.
 type Releases interface {
 	// Names returns the images of a release by name only. It does not use the network. The names are the same for every
-	// architecture.
+	// architecture. Published manifests have their content if it is available, and otherwise a problem.
 	Names(release.Want) (desired.Artifacts, error)
 	// Resolve returns all binaries and images of a release, with digests. Repeated calls return the same. A
 	// *release.FetchError means that a location does not answer; any other error means that the release does not exist.
@@ -96,7 +98,21 @@ func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, er
 	if err != nil {
 		return releases{}, err
 	}
-	return releases{known, charts, errors.Join(append(missing, absent)...)}, nil
+	missing = append(append(missing, absent), e.unknownAddons(p.Plan)...)
+	return releases{known, charts, errors.Join(missing...)}, nil
+}
+
+// unknownAddons returns an error for each addon that the plan applies and whose objects are unknown.
+func (e *Engine) unknownAddons(p plan.Plan) []error {
+	var out []error
+	for _, a := range e.addons {
+		if a.Problem != "" && slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
+			return step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon == a.Name
+		}) {
+			out = append(out, fmt.Errorf("addon %s: %s", a.Name, a.Problem))
+		}
+	}
+	return out
 }
 
 // unknownNotes returns the plan's note on artifacts without a known digest; none while artifacts are missing.

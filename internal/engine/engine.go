@@ -80,7 +80,8 @@ type KnownCA interface {
 type Engine struct {
 	cfg    Config
 	addons []addons.Addon
-	// addonObjects holds the objects of addons, and of addons of kubeone that can be removed, by addon.
+	// addonObjects holds the objects of addons, and of addons of kubeone that can be removed, by addon. It lacks addons
+	// whose objects are unknown.
 	addonObjects map[string][]observed.AddonObject
 	system       map[string]string // image of kubeadm's components, by the app label of their pods
 	live         []live.Component  // to compare with the objects in the cluster
@@ -166,12 +167,14 @@ func (e *Engine) renderAddons() error {
 		e.addonObjects[name] = addons.Removable(name)
 	}
 	for _, a := range e.addons {
-		e.addonObjects[a.Name] = a.Identities()
+		if a.Problem == "" {
+			e.addonObjects[a.Name] = a.Identities()
+		}
 	}
 	e.system = system.Images(names)
 	e.live = system.Components(want, e.system)
 	for _, a := range e.addons {
-		e.live = append(e.live, live.Component{Name: a.Name, Applied: a.Objects})
+		e.live = append(e.live, live.Component{Name: a.Name, Applied: a.Objects, Problem: a.Problem})
 	}
 	return nil
 }

@@ -107,9 +107,17 @@ type shelf struct {
 	damaged  error // of Verify
 	resolved []release.Want
 	verified int
+	// published replaces the published manifests of each release.
+	published []desired.PublishedManifest
 }
 
-func (s *shelf) Names(w release.Want) (desired.Artifacts, error) { return release.Names(w) }
+func (s *shelf) Names(w release.Want) (desired.Artifacts, error) {
+	a, err := release.Names(w)
+	if s.published != nil {
+		a.Published = s.published
+	}
+	return a, err
+}
 
 func (s *shelf) Resolve(_ context.Context, w release.Want) (desired.Artifacts, error) {
 	s.mu.Lock()

@@ -61,9 +61,9 @@ func (e *Engine) newPlanInput(o observation, approved map[string]string) planInp
 
 // addAddons adds the desired addons to the input of a decision.
 func (e *Engine) addAddons(in *decide.Input) {
-	in.Addons, in.AddonObjects = map[string]string{}, e.addonObjects
+	in.Addons, in.AddonObjects, in.AddonManifests = map[string]string{}, e.addonObjects, map[string]string{}
 	for _, a := range e.addonsOf(in.Want) {
-		in.Addons[a.Name] = a.Digest
+		in.Addons[a.Name], in.AddonManifests[a.Name] = a.Digest, a.Manifest
 		if a.Custom {
 			in.CustomAddons = append(in.CustomAddons, a.Name)
 		}

@@ -9,12 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/cluster/live"
+	"kubeone/internal/host"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
 	"kubeone/internal/release"
+	"kubeone/internal/testutil/plugintest"
 )
 
 // offline returns the error of a download location that does not answer.
@@ -233,6 +236,86 @@ func TestAReleaseThatIsNoneIsAMistake(t *testing.T) {
 	s.releases.fail(&release.UnsupportedError{What: "architecture", Value: "m68k"})
 	var wrong *ConfigError
 	if _, err := s.Propose(t.Context(), Apply{}); !errors.As(err, &wrong) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// playCanal returns an engine whose network plugin has a published manifest, with a stand-in for its content.
+func playCanal(t *testing.T, published []desired.PublishedManifest) stage {
+	t.Helper()
+	return play(t, func(c *Config) {
+		c.Want.Network.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: []string{"canal"}}
+		c.Releases.(*shelf).published = published
+	})
+}
+
+// Without its published manifest, an addon is planned by the digest of its settings, and cannot be applied.
+func TestAnAddonWithoutItsPublishedManifestIsPlanned(t *testing.T) {
+	t.Parallel()
+	manifests := plugintest.Published(t, "../..", "canal")
+	whole, err := playCanal(t, manifests).Propose(t.Context(), Apply{})
+	if err != nil || whole.Unresolved() != nil {
+		t.Fatal(err, whole.Unresolved())
+	}
+	find := func(p Proposal) plan.Step {
+		i := slices.IndexFunc(p.Plan.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.ApplyAddon })
+		if i < 0 {
+			t.Fatal("no addon is applied")
+		}
+		return p.Plan.Steps[i]
+	}
+	if got := step.ParamsOf[step.ApplyAddonParams](find(whole).Intent); got.Manifest != manifests[0].SHA256 {
+		t.Errorf("the plan has not the digest of the manifest: %+v", got)
+	}
+	lacking := slices.Clone(manifests)
+	lacking[0].Content, lacking[0].Problem = nil, "no route to host"
+	s := playCanal(t, lacking)
+	p, err := s.Propose(t.Context(), Apply{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if find(p).Intent.Digest != find(whole).Intent.Digest || p.Plan.Digest() != "" ||
+		!slices.Equal(p.Plan.Unresolved, []string{"addon canal: canal-manifest 3.32.0: no route to host"}) {
+		t.Errorf("unresolved %q, digest %q", p.Plan.Unresolved, p.Plan.Digest())
+	}
+	var unresolved *UnresolvedError
+	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &unresolved) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A plan that does not apply the addon does not need its manifest, but the addon cannot be compared.
+func TestAnAppliedAddonNeedsNoPublishedManifest(t *testing.T) {
+	t.Parallel()
+	lacking := plugintest.Published(t, "../..", "canal")
+	lacking[0].Content, lacking[0].Problem = nil, "no route to host"
+	s := playCanal(t, lacking)
+	if errs := s.unknownAddons(plan.Plan{}); len(errs) > 0 {
+		t.Error(errs)
+	}
+	i := slices.IndexFunc(s.live, func(c live.Component) bool { return c.Name == "canal" })
+	if got := live.Compare(t.Context(), nil, s.live[i]); got.Problem != "canal-manifest 3.32.0: no route to host" ||
+		len(got.Differences) > 0 {
+		t.Errorf("%+v", got)
+	}
+	if _, known := s.addonObjects["canal"]; known {
+		t.Error("objects that are unknown are listed")
+	}
+}
+
+func TestAPublishedManifestThatIsNotTheExpectedOneStopsTheEngine(t *testing.T) {
+	t.Parallel()
+	other := plugintest.Published(t, "../..", "canal")
+	other[0].Content = []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: canal-config, namespace: kube-system}\n")
+	want := wanted("demo")
+	want.Network.CNI = desired.CNI{Name: "canal", Supported: []string{"canal"}}
+	hosts := map[string]host.Host{}
+	for _, h := range want.Hosts() {
+		hosts[h.ID] = &player{id: h.ID}
+	}
+	_, err := New(Config{Want: want, Hosts: hosts, Releases: &shelf{published: other}})
+	var config *ConfigError
+	if !errors.As(err, &config) || !strings.Contains(err.Error(), "ConfigMap kube-system/canal-config: field data/net") {
 		t.Errorf("got %v", err)
 	}
 }

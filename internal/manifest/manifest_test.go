@@ -79,11 +79,12 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 		want          func(*desired.Network)
 	}{
 		{"canal is the default plugin", "",
-			func(n *desired.Network) { n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: plugins.Names()} }},
+			func(n *desired.Network) {
+				n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: plugins.Names(), Ports: plugins.Ports("canal"),
+					Files: []string{"10-canal.conflist"}}
+			}},
 		{"cilium", "cni: {cilium: {}}",
 			func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium", Supported: plugins.Names()} }},
-		{"weave", "cni: {weaveNet: {}}",
-			func(n *desired.Network) { n.CNI = desired.CNI{Name: "weaveNet", Supported: plugins.Names()} }},
 		{"external", "cni: {external: {}}",
 			func(n *desired.Network) { n.CNI = desired.CNI{Name: "external", Supported: plugins.Names()} }},
 		{"nftables", "cni: {flannel: {}}, kubeProxy: {nftables: {}}",

@@ -105,8 +105,8 @@ func goldenWorlds() map[string]func() decide.Input {
 		},
 		"install-not-carried-out": func() decide.Input {
 			in := bareCluster(3, 1)
-			in.Want.Network.CNI.Name, in.Addons = "canal", nil
-			in.Want.NotCarriedOut = []string{"clusterNetwork.cni.canal"}
+			in.Want.Network.CNI.Name, in.Addons = "cilium", nil
+			in.Want.NotCarriedOut = []string{"clusterNetwork.cni.cilium"}
 			return in
 		},
 		"install-resumed": halfInstalled,

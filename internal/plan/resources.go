@@ -121,7 +121,7 @@ func (b *builder) applyAddons(names []string) {
 func (b *builder) applyAddon(name string, needs []string) string {
 	had := b.world.Is.API.Addons[name]
 	deleted, kept := decide.LeftObjects(b.in, b.world.Is.API, name)
-	intent := step.With(step.ApplyAddonParams{Addon: name, Delete: deleted})
+	intent := step.With(step.ApplyAddonParams{Addon: name, Manifest: b.in.AddonManifests[name], Delete: deleted})
 	intent.Digest = b.in.Addons[name]
 	return b.onCluster("addon/"+name, Step{
 		Intent: intent, Action: addonAction(had), Title: "apply addon " + name,

@@ -77,11 +77,14 @@ func (c cache) getRecord(key string, lifetime time.Duration) (record, bool) {
 
 // putRecord writes a record atomically.
 func (c cache) putRecord(r record) {
-	if c.dir == "" {
-		return
+	if text, err := json.Marshal(r); err == nil {
+		c.writeFile(c.recordPath(r.Key), text)
 	}
-	text, err := json.Marshal(r)
-	if err != nil || os.MkdirAll(c.dir, 0o755) != nil { //nolint:gosec // published digests are not secret
+}
+
+// writeFile writes a file atomically, and ignores failures.
+func (c cache) writeFile(path string, text []byte) {
+	if c.dir == "" || os.MkdirAll(c.dir, 0o755) != nil { //nolint:gosec // what is published is not secret
 		return
 	}
 	temp, err := os.CreateTemp(c.dir, ".record-*")
@@ -89,7 +92,7 @@ func (c cache) putRecord(r record) {
 		return
 	}
 	_, writeErr := temp.Write(text)
-	if temp.Close() != nil || writeErr != nil || os.Rename(temp.Name(), c.recordPath(r.Key)) != nil {
+	if temp.Close() != nil || writeErr != nil || os.Rename(temp.Name(), path) != nil {
 		_ = os.Remove(temp.Name())
 	}
 }

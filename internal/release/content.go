@@ -61,7 +61,8 @@ func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []co
 	for n, img := range images {
 		all = append(all, imageContent(out.Images[n].Name, img)...)
 	}
-	return out, uniqueContents(all), nil
+	out.Published = r.found
+	return out, uniqueContents(append(all, r.publishedContents()...)), nil
 }
 
 // resolveSize finds the digest and the size of a file. Like resolveBinary, it can return nil.
@@ -257,6 +258,9 @@ func (b *Bundle) partClaims() ([]Claim, error) {
 			c = files[n].atVersion(have.Version).newClaim(have.SHA256, source)
 		}
 		out = append(out, c)
+	}
+	for _, have := range has.Published {
+		out = append(out, publishedClaim(have, source))
 	}
 	for _, have := range has.Images {
 		out = append(out, newImageClaim(have.Name, has.Arch, have.Digest, source))

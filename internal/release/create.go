@@ -328,7 +328,7 @@ func (w Want) releaseImages(v Versions) []image {
 		image{registryK8s, dnsImage, v.CoreDNS, nil, false})
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, i := range plugin.Images() {
-			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, false})
+			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, len(plugins.Published(w.CNI)) > 0})
 		}
 	}
 	for _, i := range embedded.Images(strings.Split(w.Addons, ",")...) {

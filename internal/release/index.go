@@ -55,6 +55,12 @@ func (i Index) checkConsistency() error {
 			named[strings.TrimPrefix(blob.Digest, digestPrefix)] = true
 		}
 	}
+	for _, p := range i.Artifacts.Published {
+		if err := checkPublished(p, sizes); err != nil {
+			return err
+		}
+		named[p.SHA256] = true
+	}
 	for _, e := range i.Entries {
 		if !named[e.SHA256] {
 			return fmt.Errorf("no artifact has entry %s", e.SHA256)

@@ -125,6 +125,11 @@ func (l *Library) findConflict() error {
 				return err
 			}
 		}
+		for _, p := range b.index.Artifacts.Published {
+			if err := checkPart(p.Name+" "+p.Version, p.SHA256); err != nil {
+				return err
+			}
+		}
 		for _, i := range b.index.Artifacts.Images {
 			if err := checkPart("image "+i.Name, strings.TrimPrefix(i.Digest, digestPrefix)); err != nil {
 				return err

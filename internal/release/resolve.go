@@ -13,7 +13,8 @@ import (
 )
 
 // Resolve fetches the digests of all files and images in the desired release, in parallel. Hosts then download from the
-// same source. Optional files (crictl) are left out if the source responds that they do not exist.
+// same source. Optional files (crictl) are left out if the source responds that they do not exist. Published manifests
+// are left out, because hosts do not need them; FetchPublished returns them.
 //
 // The error is an *UnsupportedError for a release that this program does not install, a *MirrorError for an unusable
 // mirror, ctx's error if ctx ended, a *FetchError that lists every part that could not be fetched, a *MismatchError if
@@ -23,6 +24,7 @@ func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, err
 	if err != nil {
 		return desired.Artifacts{}, err
 	}
+	r.published = nil
 	out := desired.Artifacts{KubernetesVersion: want.KubernetesVersion, Arch: want.Arch}
 	binaries := make([]*desired.Binary, len(r.files))
 	images := make([]desired.Image, len(r.images))
@@ -68,6 +70,9 @@ func (r *resolver) checkClaims(binaries []*desired.Binary, images []desired.Imag
 			return err
 		}
 	}
+	if err := r.checkPublished(&claims); err != nil {
+		return err
+	}
 	return claims.untrustedError()
 }
 
@@ -88,6 +93,8 @@ type resolver struct {
 	want       Want
 	files      []file
 	images     []image
+	published  []file                      // manifests
+	found      []desired.PublishedManifest // their content, after forEach
 	fetcher    httpFetcher
 	registries *registries
 	cache      cache
@@ -104,15 +111,26 @@ func newResolver(src Source, want Want) (*resolver, error) {
 	}
 	return &resolver{
 		src: src, want: want, files: want.releaseFiles(versions), images: want.releaseImages(versions),
-		fetcher: src.newFetcher(), registries: regs, cache: cache{dir: src.CacheDir},
+		published: want.publishedFiles(),
+		fetcher:   src.newFetcher(), registries: regs, cache: cache{dir: src.CacheDir},
 	}, nil
 }
 
-// forEach calls perFile and perImage with every index, in parallel. The error is ctx's if it ended, or a *FetchError
-// with all failures.
+// forEach finds the published manifests, and calls perFile and perImage with every index, in parallel. The error is
+// ctx's if it ended, or a *FetchError with all failures.
 func (r *resolver) forEach(ctx context.Context, perFile, perImage func(context.Context, int) error) error {
-	failures := make([]Failure, len(r.files)+len(r.images))
+	failures := make([]Failure, len(r.files)+len(r.images)+len(r.published))
+	r.found = make([]desired.PublishedManifest, len(r.published))
 	var group sync.WaitGroup
+	for n, f := range r.published {
+		group.Go(func() {
+			var err error
+			r.found[n], err = r.resolvePublished(ctx, f)
+			failures[len(r.files)+len(r.images)+n] = Failure{
+				Part: f.name + " " + f.version, Host: r.src.hostFor(f.host), Err: err,
+			}
+		})
+	}
 	for n, f := range r.files {
 		group.Go(func() {
 			failures[n] = Failure{Part: f.name + " " + f.version, Host: r.src.hostFor(f.host), Err: perFile(ctx, n)}

@@ -188,7 +188,7 @@ func (w httpFetcher) countBytes(ctx context.Context, url string) (int64, error) 
 	return io.Copy(io.Discard, body)
 }
 
-// Names returns the image names of a release, without digests. It sends no requests.
+// Names returns the images and published manifests of a release by name, without digests. It sends no requests.
 func Names(w Want) (desired.Artifacts, error) {
 	v, err := VersionsFor(w.KubernetesVersion)
 	if err != nil {
@@ -197,6 +197,9 @@ func Names(w Want) (desired.Artifacts, error) {
 	a := desired.Artifacts{KubernetesVersion: w.KubernetesVersion, Arch: w.Arch}
 	for _, i := range w.releaseImages(v) {
 		a.Images = append(a.Images, desired.Image{Name: w.imageLocation(i), Roles: i.roles})
+	}
+	for _, f := range w.publishedFiles() {
+		a.Published = append(a.Published, f.newPublished(nil))
 	}
 	return a, nil
 }

@@ -67,6 +67,9 @@ func newWorld(t *testing.T, want Want, seed int64) *world {
 	for n, i := range want.releaseImages(versions) {
 		w.push(t, i, randomImage(t, source, want.Arch), n%2 == 0)
 	}
+	for _, f := range want.publishedFiles() {
+		w.files[f.host+"/"+f.path] = []byte("# " + strings.Repeat(f.name+" ", 200) + "\n")
+	}
 	w.requests = nil
 	return w
 }

@@ -67,6 +67,14 @@ func Bundle(w io.Writer, i release.Index, verified bool) {
 	}
 	out.addTable(binaries)
 	out.addSpace()
+	if len(i.Artifacts.Published) > 0 {
+		manifests := &table{head: []string{"PUBLISHED MANIFEST", "VERSION", "SIZE", "SHA256"}}
+		for _, p := range i.Artifacts.Published {
+			manifests.addTexts(p.Name, p.Version, Megabytes(p.Size), p.SHA256)
+		}
+		out.addTable(manifests)
+		out.addSpace()
+	}
 	images := &table{head: []string{"IMAGE", "NEEDED BY", "SIZE", "DIGEST"}}
 	for _, image := range i.Artifacts.Images {
 		roles := "every host"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"kubeone/internal/addons/chart"
 	"kubeone/internal/engine"
@@ -25,6 +26,8 @@ type releases struct {
 	source  release.Source
 	bundles *release.Library       // nil if hosts download
 	image   *controllerimage.Image // nil if the cluster does not run the controllers
+
+	published []desired.PublishedManifest // set by preparePublished
 
 	mu       sync.Mutex
 	resolved map[release.Want]desired.Artifacts
@@ -72,7 +75,45 @@ func (r *releases) Close() {
 	}
 }
 
-func (r *releases) Names(want release.Want) (desired.Artifacts, error) { return release.Names(want) }
+func (r *releases) Names(want release.Want) (desired.Artifacts, error) {
+	a, err := release.Names(want)
+	if len(a.Published) > 0 && len(r.published) > 0 {
+		a.Published = r.published
+	}
+	return a, err
+}
+
+// publishedTimeout bounds the download of published manifests.
+const publishedTimeout = 20 * time.Second
+
+// preparePublished reads the published manifests of the cluster's network plugin, before an engine renders addons. A
+// manifest that is not available has the reason as its problem.
+func (r *releases) preparePublished(ctx context.Context, want desired.Cluster) error {
+	wanted := release.Want{
+		KubernetesVersion: want.KubernetesVersion, Arch: release.Architectures()[0], CNI: want.Network.CNI.Name,
+	}
+	names, err := release.Names(wanted)
+	if err != nil || len(names.Published) == 0 {
+		return nil //nolint:nilerr // the engine reports a release that does not exist
+	}
+	if r.bundles != nil {
+		r.published, err = r.bundles.Published(wanted)
+	} else {
+		limited, cancel := context.WithTimeout(ctx, publishedTimeout)
+		defer cancel()
+		r.published, err = release.FetchPublished(limited, r.source, wanted)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		r.published = names.Published
+		for n := range r.published {
+			r.published[n].Problem = strings.Join(strings.Fields(err.Error()), " ")
+		}
+	}
+	return nil
+}
 
 func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Artifacts, error) {
 	r.mu.Lock()

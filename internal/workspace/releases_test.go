@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,4 +177,57 @@ func TestManyAskForReleasesAtOnce(t *testing.T) {
 		put(t, filepath.Join(dir, name), bundle(t, name))
 	}
 	all.Wait()
+}
+
+// The published manifest of the network plugin is there before an engine is created, or the reason why it is not.
+func TestThePublishedManifestIsReadInAdvance(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	want := desired.Cluster{KubernetesVersion: "1.36.3"}
+	want.Network.CNI.Name = "canal"
+	served := http.NewServeMux()
+	served.HandleFunc("/raw.githubusercontent.com/projectcalico/calico/", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "kind: ConfigMap\n")
+	})
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	find := func(o Options) desired.PublishedManifest {
+		o.InsecureMirror = true
+		r, err := openReleases(t.Context(), o, server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		if err := r.preparePublished(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		names, err := r.Names(release.Want{KubernetesVersion: "1.36.3", Arch: "arm64", CNI: "canal"})
+		if err != nil || len(names.Published) != 1 {
+			t.Fatal(names.Published, err)
+		}
+		return names.Published[0]
+	}
+	if got := find(Options{}); got.Content != nil || !strings.Contains(got.Problem, "canal-manifest 3.32.0") {
+		t.Errorf("from a mirror that is not trusted: %+v", got)
+	}
+	if got := find(Options{TrustSource: true}); string(got.Content) != "kind: ConfigMap\n" || got.Problem != "" {
+		t.Errorf("from a trusted mirror: %+v", got)
+	}
+	server.Close()
+	if got := find(Options{TrustSource: true}); string(got.Content) != "kind: ConfigMap\n" {
+		t.Errorf("from the cache: %+v", got)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	if got := find(Options{TrustSource: true}); got.Content != nil || !strings.Contains(got.Problem, "connection refused") {
+		t.Errorf("without an answer: %+v", got)
+	}
+	bundled := filepath.Join(t.TempDir(), "b.tar")
+	write(t, bundled, bundle(t, "x"))
+	if got := find(Options{Bundles: []string{bundled}}); got.Content != nil || !strings.Contains(got.Problem, "no bundle has") {
+		t.Errorf("from a bundle without it: %+v", got)
+	}
+	want.Network.CNI.Name = "flannel"
+	r, err := openReleases(t.Context(), Options{}, "https://mirror.invalid")
+	if err != nil || r.preparePublished(t.Context(), want) != nil || len(r.published) > 0 {
+		t.Errorf("another plugin: %+v, %v", r.published, err)
+	}
 }

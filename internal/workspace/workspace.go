@@ -107,6 +107,9 @@ func (w *Workspace) openManifest(ctx context.Context) (err error) {
 	if w.releases, err = openReleases(ctx, w.opt, w.loaded.Mirror); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
+	if err := w.releases.preparePublished(ctx, w.want); err != nil {
+		return err
+	}
 	if err := w.addControllers(); err != nil {
 		return &engine.ConfigError{Err: err}
 	}

@@ -26,6 +26,7 @@ import (
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
 	"kubeone/internal/testutil/decidetest"
+	"kubeone/internal/testutil/plugintest"
 	"kubeone/internal/workspace"
 )
 
@@ -51,7 +52,7 @@ func effectsOf(t *testing.T, dir string, m tree) effects {
 	want.Digest = "" // differs after every change
 	want.Artifacts = map[string]desired.Artifacts{}
 	for _, h := range want.Hosts() {
-		want.Artifacts[desired.ArtifactsKey("amd64", h.Versions)] = artifactsOf(want, h)
+		want.Artifacts[desired.ArtifactsKey("amd64", h.Versions)] = artifactsOf(t, want, h)
 	}
 	out := effects{}
 	out.addScripts(t, want)
@@ -62,7 +63,8 @@ func effectsOf(t *testing.T, dir string, m tree) effects {
 }
 
 // artifactsOf returns the artifacts of a host: the names of a release, with meaningless digests.
-func artifactsOf(want desired.Cluster, h desired.Host) desired.Artifacts {
+func artifactsOf(t *testing.T, want desired.Cluster, h desired.Host) desired.Artifacts {
+	t.Helper()
 	out := desired.Artifacts{
 		KubernetesVersion: want.KubernetesVersion, Arch: "amd64",
 		Binaries: []desired.Binary{{
@@ -75,6 +77,7 @@ func artifactsOf(want desired.Cluster, h desired.Host) desired.Artifacts {
 		},
 	}
 	for _, p := range plugins.All() {
+		out.Published = append(out.Published, plugintest.Published(t, "../..", p.Name())...)
 		for _, i := range p.Images() {
 			name := i.Registry + "/" + i.Repository + ":v1"
 			out.Images = append(out.Images, desired.Image{Name: name, Source: name, Digest: "sha256:cc"})

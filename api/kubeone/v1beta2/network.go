@@ -31,10 +31,10 @@ type ClusterNetworkConfig struct {
 // CNI is the network plugin: exactly one of its fields.
 type CNI struct {
 	// Canal is Calico's policies with flannel's network.
-	Canal *CanalSpec `json:"canal,omitempty" carried:"no"`
+	Canal *CanalSpec `json:"canal,omitempty"`
 	// Cilium is the eBPF network.
 	Cilium *CiliumSpec `json:"cilium,omitempty" carried:"no"`
-	// WeaveNet is the Weave network.
+	// WeaveNet is the Weave network, whose project ended in 2024. It is refused.
 	WeaveNet *WeaveNetSpec `json:"weaveNet,omitempty" carried:"no"`
 	// Flannel is a VXLAN network without NetworkPolicies.
 	Flannel *FlannelSpec `json:"flannel,omitempty"`

@@ -16,6 +16,9 @@ func (f *findings) cni(n ClusterNetworkConfig) {
 	if c.Canal != nil && c.Canal.MTU < 0 {
 		f.errorf(path+".canal.mtu", "", "%d is not a valid size in bytes", c.Canal.MTU)
 	}
+	if c.WeaveNet != nil {
+		f.errorf(path+".weaveNet", "use another network plugin", "the Weave Net project ended in 2024")
+	}
 	if c.Cilium != nil {
 		f.cilium(path+".cilium", *c.Cilium, n.KubeProxy)
 	}

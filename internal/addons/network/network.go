@@ -37,6 +37,24 @@ type Plugin interface {
 	Traces() Traces
 }
 
+// Publisher is a Plugin whose objects come from a manifest that its project publishes. Objects adapts the manifest to
+// the cluster. It fails with a *MissingManifestError if the artifacts do not contain the content of the manifest.
+type Publisher interface {
+	Plugin
+	// Manifest is the published file.
+	Manifest() Manifest
+	// Settings are what Objects sets in the manifest, as a value for JSON. The same version of the manifest with the
+	// same settings gives the same objects.
+	Settings(want desired.Cluster) (any, error)
+}
+
+// Manifest is a file of Kubernetes objects as a project publishes it, at https://HOST/PATH.
+type Manifest struct {
+	Name       string // as a part of a release
+	Version    string // without v
+	Host, Path string
+}
+
 // Binary is one archive with a program, as released on GitHub.
 type Binary struct {
 	Name    string

@@ -28,6 +28,8 @@ type Component struct {
 	Name    string                      // name of an addon or of a kubeadm component
 	Applied []unstructured.Unstructured // as passed to server-side apply
 	Checks  []Check
+	// Problem is the reason why Applied is unknown, so that nothing can be compared.
+	Problem string
 }
 
 // Check describes an object of another program and its required state.
@@ -59,6 +61,9 @@ func isTransient(err error) bool {
 // Compare compares the objects of a component with their desired state, without changing them. If some objects cannot
 // be compared, Problem says why.
 func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparison {
+	if c.Problem != "" {
+		return observed.Comparison{Problem: c.Problem}
+	}
 	applied := make([]*observed.Difference, len(c.Applied))
 	checked := make([]*observed.Difference, len(c.Checks))
 	var group errgroup.Group // without a context: a failed comparison does not stop others

@@ -10,6 +10,8 @@ type Artifacts struct {
 	// Pushed says that the operator's machine has the content in a bundle and uploads it over SSH. Otherwise each host
 	// downloads from the URLs and registries.
 	Pushed bool `json:"pushed"`
+	// Published are the manifests from which addons are made.
+	Published []PublishedManifest `json:"published,omitempty"`
 }
 
 // The names of binaries in Binary.Name. A network plugin adds its own.
@@ -120,17 +122,23 @@ func (a Artifacts) ImagesFor(r Role) []Image {
 	return out
 }
 
-// Part is a binary or an image.
+// Part is a binary, an image or a published manifest.
 type Part struct {
 	What  string // for messages: "kubelet 1.36.3", "image registry.k8s.io/pause:3.10.2"
 	Known bool   // like Binary.Known
 }
 
-// PartsFor returns what hosts of the role need, binaries first. Control-plane hosts need everything.
+// PartsFor returns what hosts of the role need, binaries first. Control-plane hosts need everything, which includes the
+// published manifests for the cluster.
 func (a Artifacts) PartsFor(r Role) []Part {
 	var out []Part
 	for _, b := range a.BinariesFor(r) {
 		out = append(out, Part{b.Name + " " + b.Version, b.Known})
+	}
+	for _, p := range a.Published {
+		if r == ControlPlane {
+			out = append(out, Part{p.Name + " " + p.Version, p.Known})
+		}
 	}
 	for _, i := range a.ImagesFor(r) {
 		out = append(out, Part{"image " + i.Name, i.Known})

@@ -39,11 +39,12 @@ func revokeTokensRow() row {
 	}
 }
 
-// ApplyAddonParams name the addon, and objects that are no longer part of it. The intent's Digest is that of its
-// objects.
+// ApplyAddonParams name the addon, and objects that are no longer part of it. The intent's Digest is that of the addon.
 type ApplyAddonParams struct {
-	Addon  string                 `json:"addon,omitempty"`
-	Delete []observed.AddonObject `json:"delete,omitempty"`
+	Addon string `json:"addon,omitempty"`
+	// Manifest is the sha256 (hex) of the published manifest with the objects of the addon; "" if there is none.
+	Manifest string                 `json:"manifest,omitempty"`
+	Delete   []observed.AddonObject `json:"delete,omitempty"`
 }
 
 // Kind returns ApplyAddon.

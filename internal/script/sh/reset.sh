@@ -79,6 +79,9 @@ unmount_all() {
 			umount -l "$(printf '%b' "$where")" 2>/dev/null || true
 			;;
 		esac
+		for path in $PLUGIN_PATHS; do
+			case $where in "$path" | "$path"/*) umount -l "$(printf '%b' "$where")" 2>/dev/null || true ;; esac
+		done
 	done
 	rm -f /run/netns/cni-* 2>/dev/null || true
 }

@@ -19,9 +19,18 @@ The manifest chooses the plugin with ~clusterNetwork.cni~ ([manifest.md](manifes
 
 const docsText = `
 The plugin is an [addon](addons.md) of its name: kubeone compares its objects with the cluster, and repairs them. The
-container runtime of a host gets the CNI configuration only after the plugin works on the host ([ADR
+container runtime of a host gets the CNI configuration of flannel only after flannel works there ([ADR
 17](adr/0017-network-plugins.md)). A reset removes what a plugin leaves on a host. kubeone does not replace the plugin
 of an existing cluster.
+
+canal connects hosts with flannel's VXLAN, and Calico enforces NetworkPolicies. flannel does not enforce them. The
+objects of canal come from the manifest that the Calico project publishes ([ADR 45](adr/0045-published-manifests.md)).
+kubeone sets the pod network, ~canal.mtu~ and the images, and uses the interface of the default route. If no location
+answers and the manifest is not in the cache, a plan that applies it cannot be carried out. The pods of canal write the
+CNI configuration themselves, before Calico is ready on the host.
+
+flannel was tested on real hosts. canal was not: tests apply its rules to a stand-in, and they were tried on the
+published file. Its containers have not run here.
 
 With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you do. kubeone then opens no
 [ports](ports.md) for the plugin, and [bundles](bundle.md) do not contain its images.
@@ -45,16 +54,19 @@ func TestPluginsAreDocumented(t *testing.T) {
 		for _, r := range p.Ports() {
 			ports = append(ports, r.Ports+"/"+r.Protocol)
 		}
-		for _, f := range p.Config(cluster(p)).Files() {
+		for _, f := range p.Config(cluster(t, p)).Files() {
 			files = append(files, "~"+f+"~")
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Name(), joinCells(namespaces), joinCells(ports), joinCells(files))
 	}
-	b.WriteString("\nTheir artifacts are on every host, in one version for all versions of Kubernetes:\n\n" +
+	b.WriteString("\nTheir artifacts have one version for all versions of Kubernetes:\n\n" +
 		"| plugin | artifact | version | official location |\n|---|---|---|---|\n")
 	for _, p := range deployed() {
 		for _, f := range p.Binaries() {
 			fmt.Fprintf(&b, "| %s | %s | %s | ~https://github.com/%s/releases~ |\n", p.Name(), f.Name, f.Version, f.Project)
+		}
+		for _, m := range Published(p.Name()) {
+			fmt.Fprintf(&b, "| %s | %s | %s | ~https://%s/%s~ |\n", p.Name(), m.Name, m.Version, m.Host, m.Path)
 		}
 		for _, i := range p.Images() {
 			fmt.Fprintf(&b, "| %s | image | %s | ~%s/%s~ |\n", p.Name(), i.Tag, i.Registry, i.Repository)

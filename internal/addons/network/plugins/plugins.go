@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"kubeone/internal/addons/network"
+	"kubeone/internal/addons/network/canal"
 	"kubeone/internal/addons/network/external"
 	"kubeone/internal/addons/network/flannel"
 	"kubeone/internal/model/desired"
@@ -12,7 +13,7 @@ import (
 
 // All returns the table. The first plugin is a bundle's default.
 func All() []network.Plugin {
-	return []network.Plugin{flannel.Plugin{}, external.Plugin{}}
+	return []network.Plugin{flannel.Plugin{}, canal.Plugin{}, external.Plugin{}}
 }
 
 // Names returns the names of all plugins, in the table's order.
@@ -42,6 +43,16 @@ func Ports(name string) []desired.PortRange {
 	return nil
 }
 
+// Published returns the manifests that the named plugin's project publishes: one, or none.
+func Published(name string) []network.Manifest {
+	if p, ok := Find(name); ok {
+		if publisher, ok := p.(network.Publisher); ok {
+			return []network.Manifest{publisher.Manifest()}
+		}
+	}
+	return nil
+}
+
 // Host returns what the cluster's plugin needs on a host, and what any plugin may have left there: the cluster may
 // have had another plugin before.
 func Host(want desired.Cluster) network.Host {
@@ -57,12 +68,22 @@ func Traces() network.Traces {
 	var out network.Traces
 	for _, p := range All() {
 		t := p.Traces()
-		out.Interfaces = append(out.Interfaces, t.Interfaces...)
-		out.Tables = append(out.Tables, t.Tables...)
-		out.Chains = append(out.Chains, t.Chains...)
-		out.Paths = append(out.Paths, t.Paths...)
+		out.Interfaces = addMissing(out.Interfaces, t.Interfaces)
+		out.Tables = addMissing(out.Tables, t.Tables)
+		out.Chains = addMissing(out.Chains, t.Chains)
+		out.Paths = addMissing(out.Paths, t.Paths)
 	}
 	return out
+}
+
+// addMissing appends the words that the list does not contain.
+func addMissing(list, words []string) []string {
+	for _, word := range words {
+		if !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return list
 }
 
 // Namespaces returns the namespaces of plugins, except kube-system.

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,14 +14,22 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// cluster returns a cluster with the plugin and all its images.
-func cluster(p network.Plugin) desired.Cluster {
+// cluster returns a cluster with the plugin, its images and a stand-in for its published manifest.
+func cluster(t *testing.T, p network.Plugin) desired.Cluster {
+	t.Helper()
 	c := desired.Cluster{
 		Network: desired.Network{PodSubnet: "10.244.0.0/16", CNI: desired.CNI{Name: p.Name(), Supported: Names()}},
 	}
 	var a desired.Artifacts
 	for _, i := range p.Images() {
 		a.Images = append(a.Images, desired.Image{Name: i.Registry + "/" + i.Repository + ":" + i.Tag})
+	}
+	for _, m := range Published(p.Name()) {
+		content, err := os.ReadFile("../" + p.Name() + "/testdata/" + p.Name() + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Published = append(a.Published, desired.PublishedManifest{Name: m.Name, Version: m.Version, Content: content})
 	}
 	c.Artifacts = map[string]desired.Artifacts{"amd64": a}
 	return c
@@ -31,7 +40,7 @@ func TestEveryPluginIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, p := range All() {
-		c := cluster(p)
+		c := cluster(t, p)
 		if !slices.Contains(v1beta2.CNINames(), p.Name()) || !c.Network.CNI.CarriedOut() {
 			t.Errorf("CNI in api/kubeone/v1beta2/network.go has no field %s that is carried out", p.Name())
 		}
@@ -75,8 +84,8 @@ func TestEveryPluginIsComplete(t *testing.T) {
 func TestAHostHasTheTracesOfAllPlugins(t *testing.T) {
 	t.Parallel()
 	for _, p := range All() {
-		host := Host(cluster(p))
-		if !cmp.Equal(host.Config, p.Config(cluster(p))) || !slices.Equal(host.Binaries, p.Binaries()) {
+		host := Host(cluster(t, p))
+		if !cmp.Equal(host.Config, p.Config(cluster(t, p))) || !slices.Equal(host.Binaries, p.Binaries()) {
 			t.Errorf("%s: %+v", p.Name(), host)
 		}
 		for _, other := range All() {
