@@ -26,7 +26,7 @@ func (b *Builder) addFiles(ctx context.Context, set *Set, want wishes, plugin ne
 			return err
 		}
 	}
-	return nil
+	return b.addManifests(ctx, set, plugin)
 }
 
 // addFile adds a download to a set. Its programs come from set.Bin, under their names with prefix.

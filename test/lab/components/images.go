@@ -7,7 +7,7 @@ import (
 )
 
 // addImages writes the images of a set.
-func (b *Builder) addImages(ctx context.Context, set *Set, want wishes, plugin networkPlugin) error {
+func (b *Builder) addImages(ctx context.Context, set *Set, want wishes, network networkPlugin) error {
 	netfilter, err := netfilterTools(ctx)
 	if err != nil {
 		return err
@@ -23,6 +23,13 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes, plugin n
 		}
 		return layerSpec{Files: files}
 	}
+	plugin := func(names ...string) layerSpec {
+		files := map[string]string{}
+		for _, name := range names {
+			files["opt/cni/bin/"+name] = set.Bin["cni/"+name]
+		}
+		return layerSpec{Files: files}
+	}
 	tag := "v" + set.KubernetesVersion
 	specs := []imageSpec{
 		{Name: "pause", Tag: want.PauseTag, Layers: []layerSpec{program("pause")}, Entrypoint: []string{"/pause"}},
@@ -33,8 +40,8 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes, plugin n
 		{Name: "agnhost", Tag: AgnhostTag, Layers: []layerSpec{shell, program("agnhost")},
 			Entrypoint: []string{"/agnhost"}},
 	}
-	if plugin.images != nil {
-		specs = append(specs, plugin.images(imageParts{netfilter, shell, program})...)
+	if network.images != nil {
+		specs = append(specs, network.images(imageParts{netfilter, shell, program, plugin})...)
 	}
 	for _, name := range kubernetesImages {
 		spec := imageSpec{Name: name, Tag: tag, Layers: []layerSpec{program("usr/local/bin/" + name)}}

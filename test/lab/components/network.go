@@ -1,7 +1,11 @@
 package components
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -15,12 +19,21 @@ type networkPlugin struct {
 	// recipes are its programs, and cni those that are CNI plugins.
 	recipes, cni []Recipe
 	images       func(imageParts) []imageSpec
+	// manifests are stand-ins for manifests that a project publishes.
+	manifests []standIn
 }
 
-// imageParts are what images are made of: tools to change packet filters, a shell, and programs of the set by path.
+// standIn is a file of a package of kubeone that is served at a URL without the scheme.
+type standIn struct{ URL, Package, Path string }
+
+// calicoVersion is the version of canal's images and manifest.
+const calicoVersion = "v3.32.0"
+
+// imageParts are what images are made of: tools to change packet filters, a shell, programs of the set by path, and CNI
+// plugins by name.
 type imageParts struct {
 	netfilter, shell layerSpec
-	program          func(paths ...string) layerSpec
+	program, plugin  func(names ...string) layerSpec
 }
 
 // networkPlugins returns the table of plugins that can be built.
@@ -36,8 +49,49 @@ func networkPlugins() []networkPlugin {
 				}}
 			},
 		},
+		{
+			// flannel of the lab's version is real. The images of Calico have a shell only.
+			name: "canal", recipes: []Recipe{flannelRecipe()}, cni: []Recipe{flannelCNIRecipe()},
+			images: func(parts imageParts) []imageSpec {
+				return []imageSpec{
+					{Name: "calico/cni", Tag: calicoVersion, Layers: []layerSpec{parts.shell, parts.plugin("flannel")}},
+					{Name: "calico/node", Tag: calicoVersion, Layers: []layerSpec{parts.shell}},
+					{Name: "calico/kube-controllers", Tag: calicoVersion, Layers: []layerSpec{parts.shell},
+						Entrypoint: []string{"/bin/sleep", "2147483647"}},
+					{Name: "flannel/flannel", Tag: "v0.24.4",
+						Layers: []layerSpec{mergeLayers(parts.netfilter, parts.shell), parts.program("opt/bin/flanneld")}},
+				}
+			},
+			manifests: []standIn{{
+				URL:     "raw.githubusercontent.com/projectcalico/calico/" + calicoVersion + "/manifests/canal.yaml",
+				Package: "kubeone/internal/addons/network/canal", Path: "testdata/canal.yaml",
+			}},
+		},
 		{name: "external"},
 	}
+}
+
+// addManifests adds the stand-ins to a set. Their digests are part of the set's digest.
+func (b *Builder) addManifests(ctx context.Context, set *Set, plugin networkPlugin) error {
+	for _, m := range plugin.manifests {
+		dir, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", m.Package).Output()
+		if err != nil {
+			return fmt.Errorf("package %s: %w", m.Package, err)
+		}
+		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), m.Path))
+		if err != nil {
+			return err
+		}
+		name := filepath.Base(m.Path)
+		kept, err := b.Cache.Entry(ctx, "archives", digestOf("manifest v1", string(content)), func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, name), content, 0o644)
+		})
+		if err != nil {
+			return err
+		}
+		set.Files = append(set.Files, File{m.URL, filepath.Join(kept, name)})
+	}
+	return nil
 }
 
 // CheckCNI returns an error unless the lab can build the network plugin.

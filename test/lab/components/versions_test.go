@@ -39,8 +39,17 @@ func TestNetworkPluginsMatchKubeone(t *testing.T) {
 			have = append(have, path.Base(file.URL))
 		}
 		if built.images != nil {
-			for _, image := range built.images(imageParts{program: func(...string) layerSpec { return layerSpec{} }}) {
+			none := func(...string) layerSpec { return layerSpec{} }
+			for _, image := range built.images(imageParts{program: none, plugin: none}) {
 				have = append(have, image.Name+":"+image.Tag)
+			}
+		}
+		for _, m := range built.manifests {
+			have = append(have, m.URL)
+		}
+		for _, m := range plugins.Published(plugin.Name()) {
+			if url := m.Host + "/" + m.Path; !slices.Contains(have, url) {
+				t.Errorf("%s wants %s, the lab serves %q", plugin.Name(), url, have)
 			}
 		}
 		for _, b := range plugin.Binaries() {
