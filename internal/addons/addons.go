@@ -127,44 +127,41 @@ func newEmbeddedAddon(name string, want desired.Cluster) (Addon, error) {
 // budget, default addons, and the controllers. It includes default addons that the manifest does not mention. A network
 // plugin that another tool deploys is not an addon.
 func Render(want desired.Cluster) ([]Addon, error) {
-	var out []Addon
-	if plugin, ok := plugins.Find(want.Network.CNI.Name); ok {
-		addon, err := newPluginAddon(plugin, want)
-		if err != nil {
-			return nil, fmt.Errorf("addon %s: %w", plugin.Name(), err)
-		}
-		if len(addon.Objects) > 0 || addon.Problem != "" {
-			out = append(out, addon)
-		}
+	type part struct {
+		name   string
+		render func() (Addon, error)
 	}
+	parts := []part{{want.Network.CNI.Name, func() (Addon, error) { return newPluginAddon(want) }}}
 	if budget := want.Network.DNS.Budget; budget != nil && *budget {
-		addon, err := newDNSBudgetAddon()
-		if err != nil {
-			return nil, fmt.Errorf("addon %s: %w", desired.DNSBudgetAddon, err)
-		}
-		out = append(out, addon)
+		parts = append(parts, part{desired.DNSBudgetAddon, newDNSBudgetAddon})
 	}
 	for _, name := range desired.DefaultAddons() {
 		if wanted := want.DefaultAddon(name); want.IsOwnAddon(name) && (wanted == nil || *wanted) {
-			addon, err := newEmbeddedAddon(name, want)
-			if err != nil {
-				return nil, fmt.Errorf("addon %s: %w", name, err)
-			}
-			out = append(out, addon)
+			parts = append(parts, part{name, func() (Addon, error) { return newEmbeddedAddon(name, want) }})
 		}
 	}
 	if want.Controllers != nil {
-		addon, err := newControllersAddon(want)
+		parts = append(parts, part{desired.ControllersAddon, func() (Addon, error) { return newControllersAddon(want) }})
+	}
+	var out []Addon
+	for _, p := range parts {
+		addon, err := p.render()
 		if err != nil {
-			return nil, fmt.Errorf("addon %s: %w", desired.ControllersAddon, err)
+			return nil, fmt.Errorf("addon %s: %w", p.name, err)
 		}
-		out = append(out, addon)
+		if addon.Name != "" {
+			out = append(out, addon)
+		}
 	}
 	return out, nil
 }
 
-// newPluginAddon renders the addon of a network plugin. The addon is empty if another tool deploys the plugin.
-func newPluginAddon(plugin network.Plugin, want desired.Cluster) (Addon, error) {
+// newPluginAddon renders the addon of the network plugin. The addon is empty if another tool deploys the plugin.
+func newPluginAddon(want desired.Cluster) (Addon, error) {
+	plugin, found := plugins.Find(want.Network.CNI.Name)
+	if !found {
+		return Addon{}, nil
+	}
 	objects, err := plugin.Objects(want)
 	publisher, published := plugin.(network.Publisher)
 	var missing *network.MissingManifestError

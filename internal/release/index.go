@@ -27,18 +27,9 @@ func (i Index) checkConsistency() error {
 	if err := i.checkRelease(); err != nil {
 		return err
 	}
-	if len(i.Entries) > maxEntries || len(i.Artifacts.Images) > maxImages {
-		return fmt.Errorf("%d entries and %d images", len(i.Entries), len(i.Artifacts.Images))
-	}
-	sizes := map[string]int64{}
-	for _, e := range i.Entries {
-		if _, twice := sizes[e.SHA256]; twice || !isSHA256(e.SHA256) || e.Size < 0 || e.Size >= maxEntrySize {
-			return fmt.Errorf("entry %.80q of %d bytes", e.SHA256, e.Size)
-		}
-		if !isPrintable(e.Holds) {
-			return fmt.Errorf("entry %s holds %.80q", e.SHA256, e.Holds)
-		}
-		sizes[e.SHA256] = e.Size
+	sizes, err := i.checkEntries()
+	if err != nil {
+		return err
 	}
 	named := map[string]bool{}
 	for _, b := range i.Artifacts.Binaries {
@@ -67,6 +58,24 @@ func (i Index) checkConsistency() error {
 		}
 	}
 	return nil
+}
+
+// checkEntries checks the entries, and returns their sizes by digest.
+func (i Index) checkEntries() (map[string]int64, error) {
+	if len(i.Entries) > maxEntries || len(i.Artifacts.Images) > maxImages {
+		return nil, fmt.Errorf("%d entries and %d images", len(i.Entries), len(i.Artifacts.Images))
+	}
+	sizes := map[string]int64{}
+	for _, e := range i.Entries {
+		if _, twice := sizes[e.SHA256]; twice || !isSHA256(e.SHA256) || e.Size < 0 || e.Size >= maxEntrySize {
+			return nil, fmt.Errorf("entry %.80q of %d bytes", e.SHA256, e.Size)
+		}
+		if !isPrintable(e.Holds) {
+			return nil, fmt.Errorf("entry %s holds %.80q", e.SHA256, e.Holds)
+		}
+		sizes[e.SHA256] = e.Size
+	}
+	return sizes, nil
 }
 
 // checkRelease checks the fields of the index that describe the whole bundle.

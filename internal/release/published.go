@@ -137,8 +137,8 @@ func publishedClaim(p desired.PublishedManifest, source string) Claim {
 	return Claim{What: p.Name + " " + p.Version, Name: p.URL[len("https://"):], SHA256: p.SHA256, Source: source}
 }
 
-// Published returns the published manifests of the release with their content. For leaves them out, because hosts do not
-// need them. The errors are those of For.
+// Published returns the published manifests of the release with their content. For leaves them out, because hosts do
+// not need them. The errors are those of For.
 func (l *Library) Published(want Want) ([]desired.PublishedManifest, error) {
 	shelf, claims := l.searchOrderFor(want), l.claims
 	var found []desired.PublishedManifest

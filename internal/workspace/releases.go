@@ -94,7 +94,7 @@ func (r *releases) preparePublished(ctx context.Context, want desired.Cluster) e
 	}
 	names, err := release.Names(wanted)
 	if err != nil || len(names.Published) == 0 {
-		return nil //nolint:nilerr // the engine reports a release that does not exist
+		return nil // the engine reports a release that does not exist
 	}
 	if r.bundles != nil {
 		r.published, err = r.bundles.Published(wanted)

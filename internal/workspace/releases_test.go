@@ -217,12 +217,14 @@ func TestThePublishedManifestIsReadInAdvance(t *testing.T) {
 		t.Errorf("from the cache: %+v", got)
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	if got := find(Options{TrustSource: true}); got.Content != nil || !strings.Contains(got.Problem, "connection refused") {
+	got := find(Options{TrustSource: true})
+	if got.Content != nil || !strings.Contains(got.Problem, "connection refused") {
 		t.Errorf("without an answer: %+v", got)
 	}
 	bundled := filepath.Join(t.TempDir(), "b.tar")
 	write(t, bundled, bundle(t, "x"))
-	if got := find(Options{Bundles: []string{bundled}}); got.Content != nil || !strings.Contains(got.Problem, "no bundle has") {
+	got = find(Options{Bundles: []string{bundled}})
+	if got.Content != nil || !strings.Contains(got.Problem, "no bundle has") {
 		t.Errorf("from a bundle without it: %+v", got)
 	}
 	want.Network.CNI.Name = "flannel"

@@ -46,7 +46,8 @@ func TestTheManifestIsAdaptedToTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(objects) != 8 || objects[0]["kind"] != "CustomResourceDefinition" || objects[1]["kind"] != "PodDisruptionBudget" {
+	if len(objects) != 8 || objects[0]["kind"] != "CustomResourceDefinition" ||
+		objects[1]["kind"] != "PodDisruptionBudget" {
 		t.Errorf("%d objects, first a %v", len(objects), objects[0]["kind"])
 	}
 	config, err := network.Objects(objects).Find("ConfigMap", "kube-system", "canal-config")
@@ -89,8 +90,9 @@ func TestPodsDependOnTheirConfiguration(t *testing.T) {
 		annotations, _, _ := unstructured.NestedStringMap(pods, "spec", "template", "metadata", "annotations")
 		return annotations["kubeone.k8c.io/canal-config-sha256"]
 	}
-	if sum(1400) == "" || sum(1400) != sum(1400) || sum(1400) == sum(1450) {
-		t.Error(sum(1400), sum(1450))
+	first, second, other := sum(1400), sum(1400), sum(1450)
+	if first == "" || first != second || first == other {
+		t.Error(first, second, other)
 	}
 }
 
