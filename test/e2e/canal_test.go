@@ -30,7 +30,17 @@ func TestCanal(t *testing.T) {
 
 // manifestIsNeeded plans without the bundle. Neither the cache nor the official location has the manifest.
 func manifestIsNeeded(s *scenario) {
-	s.runCommand(0, []string{"plan", "--bundle", ""}, "No changes.")
+	s.planWithoutBundle(0, "No changes.")
+}
+
+// planWithoutBundle plans with the official locations, which do not answer.
+func (s *scenario) planWithoutBundle(status int, texts ...string) {
+	bundle := s.Bundle
+	defer func() { s.Bundle = bundle }()
+	s.Bundle = ""
+	s.Environment = append(s.Environment, "XDG_CACHE_HOME="+s.T.TempDir())
+	defer func() { s.Environment = s.Environment[:len(s.Environment)-1] }()
+	s.runCommand(status, []string{"plan"}, texts...)
 }
 
 func mtuChanged(s *scenario) {
@@ -38,7 +48,7 @@ func mtuChanged(s *scenario) {
 		network, _ := all["clusterNetwork"].(map[string]any)
 		network["cni"] = map[string]any{"canal": map[string]any{"mtu": 1400}}
 	})))
-	s.runCommand(2, []string{"plan", "--bundle", ""}, "canal-manifest")
+	s.planWithoutBundle(2, "canal-manifest")
 	s.runCommand(0, []string{"apply", "-y"}, "apply addon canal", "Done. The cluster matches the manifest.")
 	s.checkEqual("the MTU in the cluster", "1400", s.runKubectl("-n", "kube-system", "get", "configmap", "canal-config",
 		"-o", "jsonpath={.data.veth_mtu}"))
