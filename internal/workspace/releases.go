@@ -109,10 +109,19 @@ func (r *releases) preparePublished(ctx context.Context, want desired.Cluster) e
 	if err != nil {
 		r.published = names.Published
 		for n := range r.published {
-			r.published[n].Problem = strings.Join(strings.Fields(err.Error()), " ")
+			r.published[n].Problem = joinLines(err.Error())
 		}
 	}
 	return nil
+}
+
+// joinLines returns the lines of an error as one.
+func joinLines(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "; ")
 }
 
 func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Artifacts, error) {
