@@ -18,12 +18,20 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// embeddedAddons are the addons that KubeOne has built in and this version does not. Manifests that name them are
-// accepted. A subfolder of the same name takes their place.
-var embeddedAddons = []string{
-	"backups-restic", "cluster-autoscaler", "csi-external-snapshotter", "csi-vault-secret-provider", "etcd-defrag",
-	"machinecontroller", "nodelocaldns-cilium", "operating-system-manager",
-	"secrets-store-csi-driver", "unattended-upgrades",
+// replacements are the addons that KubeOne has built in and kubeone does not, with what to do instead. A subfolder with
+// the name of one of them is an addon of the operator.
+var replacements = map[string]string{
+	"backups-restic": "remove the entry: control-plane hosts take snapshots (backup.schedule), and kubeone backup stores " +
+		"encrypted backups elsewhere",
+	"cluster-autoscaler":        "install its chart with helmReleases, or scale MachineDeployments with kubectl scale",
+	"csi-external-snapshotter":  "apply its objects from a subfolder of that name",
+	"csi-vault-secret-provider": "install its chart with helmReleases",
+	"etcd-defrag":               "remove the entry, and run kubeone etcd defragment from a timer on your machine",
+	"machinecontroller":         "remove the entry: machineController.deploy installs the controllers of kubeone",
+	"nodelocaldns-cilium":       "list nodelocaldns instead",
+	"operating-system-manager":  "remove the entry: Machines of kubeone use hosts that have an operating system",
+	"secrets-store-csi-driver":  "install its chart with helmReleases",
+	"unattended-upgrades":       "remove the entry, and configure upgrades of packages on the hosts, for example with a hook",
 }
 
 // envPrefix begins a parameter whose value is that of an environment variable.
@@ -65,8 +73,9 @@ func (l *loader) readAddons() {
 			addon.DisableTemplating = entry.DisableTemplating
 			addon.Params = l.addonParams(at, entry)
 			l.renderAddon(addon, values)
-		case slices.Contains(embeddedAddons, entry.Name):
-			l.notContained = append(l.notContained, fmt.Sprintf("%s (%s)", at, entry.Name))
+		case replacements[entry.Name] != "":
+			l.reportPath(at+".name", Error, replacements[entry.Name],
+				fmt.Sprintf("%q is an addon of KubeOne that kubeone does not have", entry.Name))
 		default:
 			l.reportUnknownAddon(at, entry.Name, a.Path, found)
 		}
@@ -184,7 +193,7 @@ func (l *loader) renderAddon(addon folder.Addon, values folder.Values) {
 }
 
 func (l *loader) reportUnknownAddon(at, name, path string, found []folder.Addon) {
-	known := append([]string{desired.StorageClassAddon}, append(desired.DefaultAddons(), embeddedAddons...)...)
+	known := append([]string{desired.StorageClassAddon}, desired.DefaultAddons()...)
 	for _, f := range found {
 		known = append(known, f.Name)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,15 +172,20 @@ func TestAddonsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Addons that KubeOne has built in are accepted, and noted as not supported.
-func TestEmbeddedAddonsOfKubeOne(t *testing.T) {
+func TestAddonsOfKubeOneAreRefused(t *testing.T) {
 	t.Parallel()
-	loaded, err := loadAddons(t, "addons: {addons: [{name: cluster-autoscaler}]}\n", folderFiles())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"addons.addons[0] (cluster-autoscaler)"}, loaded.Cluster.NotCarriedOut); diff != "" {
-		t.Error(diff)
+	for name, instead := range map[string]string{
+		"unattended-upgrades": "remove the entry, and configure", "machinecontroller": "remove the entry: machineController",
+		"cluster-autoscaler": "install its chart", "backups-restic": "remove the entry: control-plane hosts take",
+	} {
+		_, err := loadAddons(t, "addons: {addons: [{name: "+name+"}]}\n", folderFiles())
+		if err == nil || !strings.Contains(err.Error(), "addon of KubeOne that kubeone does not have ("+instead) {
+			t.Errorf("%s: %v", name, err)
+		}
+		loaded, err := loadAddons(t, "addons: {addons: [{name: "+name+", delete: true}]}\n", folderFiles())
+		if err != nil || !slices.Contains(loaded.Addons.Delete, name) {
+			t.Errorf("%s is not deleted: %v", name, err)
+		}
 	}
 }
 

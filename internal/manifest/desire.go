@@ -57,7 +57,7 @@ func (l *loader) desiredCluster() desired.Cluster {
 		Upgrade:       newUpgrade(c.Upgrade),
 		Backup:        l.newBackup(c.Backup),
 		Hooks:         newHooks(c.Hooks),
-		NotCarriedOut: append(c.NotCarriedOut(), l.notContained...),
+		NotCarriedOut: c.NotCarriedOut(),
 
 		SecurityNotCarriedOut: c.SecurityNotCarriedOut(),
 	}

@@ -108,7 +108,6 @@ type loader struct {
 	customSecrets        map[string]string            // from the credentials file
 	secretParams         map[string]map[string]string // of addons, by addon, from the credentials file
 	addons               *addons.Sources
-	notContained         []string // listed addons of KubeOne that this version does not contain, as paths
 	embeddedNames        []string // listed addons of kubeone that are applied like custom addons
 	replaced             []string // default addons that the operator replaces with a subfolder
 	listedMetricsServer  *bool    // whether addons lists metrics-server, and not to delete it

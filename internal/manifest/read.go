@@ -338,7 +338,7 @@ func HasErrors(list []Problem) bool {
 func (l *loader) unsupportedFieldNotes() []Problem {
 	before := len(l.found)
 	security := l.cluster.SecurityNotCarriedOut()
-	for _, path := range append(l.cluster.NotCarriedOut(), l.notContained...) {
+	for _, path := range l.cluster.NotCarriedOut() {
 		if slices.Contains(security, path) {
 			l.reportPath(path, Error, "remove it",
 				"is not supported by this version; apply does not run while it is set")
