@@ -9,8 +9,8 @@ import (
 
 // The budgets of the program itself.
 const (
-	startLimit = 0.050 // seconds
-	sizeLimit  = 70    // MB
+	startLimit = 0.060 // seconds
+	sizeLimit  = 95    // MB
 	startRuns  = 20
 )
 
