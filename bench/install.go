@@ -74,6 +74,11 @@ func (b *bench) measureApply(ctx context.Context) (cost, error) {
 		return cost{}, err
 	}
 	b.log("installing with kubeone")
+	return b.applyManifest(ctx)
+}
+
+// applyManifest runs kubeone apply for the lab's manifest and measures it.
+func (b *bench) applyManifest(ctx context.Context) (cost, error) {
 	cmd := b.productCommand(ctx, "apply", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle, "--auto-approve")
 	var printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &printed

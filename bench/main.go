@@ -26,6 +26,7 @@ type options struct {
 	labName  string
 
 	controlPlanes, workers int // hosts of the lab
+	addons, releases       int // in the cluster of noop
 }
 
 // errOver means that a measurement succeeded but exceeds a limit.
@@ -101,6 +102,8 @@ func parseOptions(args []string, messages io.Writer) (options, error) {
 	flags.StringVar(&o.labName, "lab", "bench", "install, noop: name of the lab, which is made and removed")
 	flags.IntVar(&o.controlPlanes, "control-planes", 3, "install, noop: control-plane hosts")
 	flags.IntVar(&o.workers, "workers", 1, "install, noop: workers")
+	flags.IntVar(&o.addons, "addons", 0, "noop: addons of five objects each in the cluster")
+	flags.IntVar(&o.releases, "releases", 0, "noop: Helm releases of five objects each in the cluster")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -123,8 +123,8 @@ func stagesText(stages []stage) string {
 }
 
 func (p *printer) printNoop(r noopResult) {
-	p.printLine("\nnoop: plan of a cluster as wanted takes %.2f s (median of %d; %.2f to %.2f)", r.Seconds, noopRuns,
-		r.Fastest, r.Slowest)
+	p.printLine("\nnoop: plan of a cluster as wanted, with %d addons and %d Helm releases, takes %.2f s (median of %d; "+
+		"%.2f to %.2f)", r.Addons, r.Releases, r.Seconds, noopRuns, r.Fastest, r.Slowest)
 	p.printLine("  a host had %d connection and %d command (%s the limit of one each); %d API requests, %d etcd requests",
 		r.Connections, r.Commands, limitWord(r.Within), r.APIRequests, r.EtcdRequests)
 }
