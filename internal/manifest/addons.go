@@ -95,11 +95,11 @@ func replacedAddons(found []folder.Addon) []string {
 	})
 }
 
-// addStorageClass adds the default StorageClass for clusters without a cloud.
+// addStorageClass adds the default StorageClass: for the CSI driver of the cloud or, without a cloud, for folders on
+// Nodes.
 func (l *loader) addStorageClass(at, registry string) {
 	if l.cluster.CloudProvider.None == nil {
-		l.reportPath(at+".name", Error, "apply a StorageClass for the CSI driver of the cloud from a subfolder of that name",
-			desired.StorageClassAddon+" is supported only with cloudProvider.none")
+		l.addCloudStorageClass(at)
 		return
 	}
 	rendered, err := embedded.Render(desired.StorageClassAddon,
@@ -111,6 +111,19 @@ func (l *loader) addStorageClass(at, registry string) {
 	l.addons.Custom = append(l.addons.Custom,
 		addons.CustomAddon{Name: desired.StorageClassAddon, Objects: rendered.Objects})
 	l.embeddedNames = append(l.embeddedNames, desired.StorageClassAddon)
+}
+
+func (l *loader) addCloudStorageClass(at string) {
+	for _, cloud := range l.cluster.CloudProvider.Providers() { // the validation has checked that there is one
+		class, found := embedded.CloudStorageClass(cloud)
+		if !found {
+			l.reportPath(at+".name", Error, "apply a StorageClass with the parameters of the cloud from a subfolder of that name",
+				desired.StorageClassAddon+" is not supported with cloudProvider."+cloud)
+			return
+		}
+		l.addons.Custom = append(l.addons.Custom,
+			addons.CustomAddon{Name: desired.StorageClassAddon, Objects: []resources.Object{class}})
+	}
 }
 
 // readAddonFolder returns the addons in the folder, or nil without a folder.

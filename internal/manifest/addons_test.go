@@ -247,16 +247,28 @@ func TestEmbeddedAddonsOfAManifest(t *testing.T) {
 	}
 }
 
-func TestTheDefaultStorageClassIsForHostsWithoutACloud(t *testing.T) {
+func TestTheDefaultStorageClassIsForTheCloud(t *testing.T) {
 	t.Parallel()
-	manifestOf := strings.Replace(demo, "none: {}", "hetzner: {}", 1)
-	dir := writeFiles(t, map[string]string{
-		"kubeone.yaml": manifestOf + "addons: {addons: [{name: default-storage-class}]}\n",
-	})
-	_, err := manifest.Load(t.Context(), manifest.Options{
-		ManifestPath: filepath.Join(dir, "kubeone.yaml"), ReadAddons: true,
-	})
-	if err == nil || !strings.Contains(err.Error(), "default-storage-class is supported only with cloudProvider.none") {
+	load := func(cloud string) (manifest.Loaded, error) {
+		dir := writeFiles(t, map[string]string{
+			"kubeone.yaml": strings.Replace(demo, "none: {}", cloud+": {}", 1) +
+				"addons: {addons: [{name: default-storage-class}]}\n",
+		})
+		return manifest.Load(t.Context(), manifest.Options{
+			ManifestPath: filepath.Join(dir, "kubeone.yaml"), ReadAddons: true,
+		})
+	}
+	loaded, err := load("hetzner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	class := loaded.Addons.Custom[0].Objects[0]
+	if class["kind"] != "StorageClass" || class["provisioner"] != "csi.hetzner.cloud" ||
+		len(loaded.Cluster.AddonsWithImages()) > 0 {
+		t.Errorf("%v, images of %q", class, loaded.Cluster.AddonsWithImages())
+	}
+	const problem = "default-storage-class is not supported with cloudProvider.nutanix (apply a StorageClass"
+	if _, err := load("nutanix"); err == nil || !strings.Contains(err.Error(), problem) {
 		t.Errorf("%v", err)
 	}
 }
