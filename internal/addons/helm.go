@@ -27,3 +27,8 @@ func (r HelmRelease) Summary() desired.HelmRelease {
 		Values: chart.ValuesDigest(r.Values), TimeoutSeconds: int(r.Timeout.Seconds()),
 	}
 }
+
+// RenderInput returns what the chart is rendered for.
+func (r HelmRelease) RenderInput(kubernetesVersion string) chart.Release {
+	return chart.Release{Name: r.Name, Namespace: r.Namespace, Values: r.Values, KubernetesVersion: kubernetesVersion}
+}

@@ -17,10 +17,11 @@ import (
 	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 	"kubeone/internal/view"
+	"kubeone/internal/workspace"
 )
 
-// newBundleCommand returns "kubeone bundle". It writes results to out and progress to errOut.
-func newBundleCommand(out, errOut io.Writer) *cobra.Command {
+// newBundleCommand returns "kubeone bundle". It reads a manifest from in, and writes results to out and progress to errOut.
+func newBundleCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Create and inspect bundles for offline installation",
@@ -29,7 +30,7 @@ func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newBundleCreateCommand(out, errOut), newBundleInspectCommand(out))
+	cmd.AddCommand(newBundleCreateCommand(in, out, errOut), newBundleInspectCommand(out))
 	return cmd
 }
 
@@ -42,24 +43,40 @@ type bundleCreateFlags struct {
 	src           release.Source
 	want          release.Want
 	skipKubeProxy bool
+	images        []string
 	verificationFlags
+	manifest, terraform, credentials string // empty without a manifest
 }
 
-func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
+// manifestFlags are the flags of "bundle create" whose values a manifest has.
+func manifestFlags() []string {
+	return []string{"kubernetes-version", "containerd-version", "cni", "addons", "skip-kube-proxy"}
+}
+
+func newBundleCreateCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	f := &bundleCreateFlags{}
 	cmd := &cobra.Command{
-		Use:   "create -f FILE --kubernetes-version VERSION",
+		Use:   "create -f FILE (-m MANIFEST | --kubernetes-version VERSION)",
 		Short: "Download a Kubernetes version into one file",
 		Long: "Download the binaries and container images of a Kubernetes version, check their digests, and write\n" +
-			"them to FILE. They come from their official locations, a mirror or a registry. Hosts that are\n" +
-			"installed from the bundle download nothing. The command prints the SHA-256 digest of the bundle,\n" +
+			"them to FILE. With -m, also download the charts of the Helm releases in the manifest, and the images\n" +
+			"of charts and addons. The parts come from their official locations, a mirror or a registry. Hosts that\n" +
+			"are installed from the bundle download nothing. The command prints the SHA-256 digest of the bundle,\n" +
 			"which you can pass to other commands with --bundle-sha256.",
-		Example: "  kubeone bundle create -f kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
+		Example: "  kubeone bundle create -f demo.tar -m kubeone.yaml\n" +
+			"  kubeone bundle create -f kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, in, out, errOut) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "bundle `FILE` to write")
+	flags.StringVarP(&f.manifest, "manifest", "m", "",
+		"manifest `FILE` of the cluster, or - for standard input; it decides about versions, network plugin and addons")
+	flags.StringVarP(&f.terraform, "tfjson", "t", "",
+		"with -m, `PATH` of Terraform or OpenTofu output: a file, a directory, or - for standard input")
+	flags.StringVarP(&f.credentials, "credentials", "c", "", "with -m, YAML `FILE` with credentials and parameters of addons")
+	flags.StringSliceVar(&f.images, "images", nil,
+		"more `IMAGES` for all hosts, separated by commas, such as those that an operator starts; can be repeated")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "Kubernetes `VERSION`, such as 1.36.3")
 	flags.StringVar(&f.want.Containerd, "containerd-version", "",
 		"containerd `VERSION`, such as 2.4.2 (default: depends on the Kubernetes version)")
@@ -79,19 +96,67 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	f.verificationFlags.registerFlags(cmd, "--mirror")
 	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave out kube-proxy")
 	outputFlag(cmd, &f.output)
-	for _, name := range []string{"file", "kubernetes-version"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag is defined above
-		}
+	if err := cmd.MarkFlagRequired("file"); err != nil {
+		panic(err) // the flag is defined above
 	}
 	return cmd
 }
 
-func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Writer) error {
+// checkManifestFlags returns a *usageError unless the command line has either a manifest, or the flags instead.
+func (f *bundleCreateFlags) checkManifestFlags(cmd *cobra.Command) error {
+	has := func(name string) bool { return cmd.Flags().Changed(name) }
+	if has("manifest") {
+		for _, name := range manifestFlags() {
+			if has(name) {
+				return &usageError{fmt.Errorf("--%s contradicts -m: the manifest decides", name), bundleCreate}
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"tfjson", "credentials"} {
+		if has(name) {
+			return &usageError{fmt.Errorf("--%s needs -m", name), bundleCreate}
+		}
+	}
+	if !has("kubernetes-version") {
+		return &usageError{errors.New("set -m or --kubernetes-version"), bundleCreate}
+	}
+	return nil
+}
+
+// readContents returns what the bundle contains according to the flags, or to the manifest, whose warnings it prints.
+func (f *bundleCreateFlags) readContents(ctx context.Context, src release.Source, in io.Reader,
+	errOut io.Writer) (workspace.BundleContents, error) {
+	if f.manifest == "" {
+		want := f.want
+		want.KubernetesVersion = strings.TrimPrefix(want.KubernetesVersion, "v")
+		want.Containerd = strings.TrimPrefix(want.Containerd, "v")
+		want.KubeProxy = !f.skipKubeProxy
+		return workspace.BundleContents{Want: want, Workloads: release.Workloads{Images: f.images}}, nil
+	}
+	contents, err := workspace.ReadBundleContents(ctx, workspace.Options{
+		Manifest: f.manifest, Terraform: f.terraform, Credentials: f.credentials, Stdin: in,
+	}, src)
+	if err != nil {
+		return contents, err
+	}
+	for _, warning := range contents.Warnings {
+		_, _ = fmt.Fprintf(errOut, "warning: %v\n", warning)
+	}
+	for _, note := range contents.Notes {
+		_, _ = fmt.Fprintf(errOut, "note: %s\n", note)
+	}
+	contents.Want.Arch, contents.Want.OverwriteRegistry = f.want.Arch, f.want.OverwriteRegistry
+	contents.Want.Insecure = f.want.Insecure
+	contents.Workloads.Images = append(contents.Workloads.Images, f.images...)
+	return contents, nil
+}
+
+func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, in io.Reader, out, errOut io.Writer) error {
+	if err := f.checkManifestFlags(cmd); err != nil {
+		return err
+	}
 	want := f.want
-	want.KubernetesVersion = strings.TrimPrefix(want.KubernetesVersion, "v")
-	want.Containerd = strings.TrimPrefix(want.Containerd, "v")
-	want.KubeProxy = !f.skipKubeProxy
 	if err := checkBundleCNI(want.CNI); err != nil {
 		return err
 	}
@@ -115,9 +180,13 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	if src.Known, err = release.ReadDigests(f.digests); err != nil {
 		return &classError{view.ExitConfig, err}
 	}
+	contents, err := f.readContents(cmd.Context(), src, in, errOut)
+	if err != nil {
+		return err
+	}
 	progress := view.NewByteProgress(errOut)
-	created, err := release.CreateFile(cmd.Context(), f.file, src, want, release.CreateOptions{
-		CreatedBy: "kubeone " + Version, Progress: progress.Show,
+	created, err := release.CreateFile(cmd.Context(), f.file, src, contents.Want, release.CreateOptions{
+		Workloads: contents.Workloads, CreatedBy: "kubeone " + Version, Progress: progress.Show,
 	})
 	progress.End()
 	if err != nil {
@@ -219,9 +288,10 @@ func bundleError(err error) error {
 	var mismatch *release.MismatchError
 	var untrusted *release.UntrustedError
 	var mirror *release.MirrorError
+	var image *release.ImageNameError
 	if errors.As(err, &truncated) || errors.As(err, &altered) || errors.As(err, &format) ||
 		errors.As(err, &unsupported) || errors.As(err, &mismatch) || errors.As(err, &untrusted) ||
-		errors.As(err, &mirror) || errors.Is(err, fs.ErrNotExist) {
+		errors.As(err, &mirror) || errors.As(err, &image) || errors.Is(err, fs.ErrNotExist) {
 		return &classError{status: view.ExitConfig, err: err}
 	}
 	return err

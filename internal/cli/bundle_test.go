@@ -84,7 +84,7 @@ func pushTiny(t *testing.T, image string) {
 func runBundle(t *testing.T, args ...string) (out, progress string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := newBundleCommand(&stdout, &stderr)
+	cmd := newBundleCommand(strings.NewReader(""), &stdout, &stderr)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	err = cmd.ExecuteContext(context.WithoutCancel(t.Context()))
@@ -175,8 +175,15 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":              {[]string{"create", "--kubernetes-version", "1.36.3"}, `"file" not set`},
-		"no version":           {[]string{"create", "-f", "x"}, `"kubernetes-version" not set`},
+		"no file":    {[]string{"create", "--kubernetes-version", "1.36.3"}, `"file" not set`},
+		"no version": {[]string{"create", "-f", "x"}, "set -m or --kubernetes-version"},
+		"two versions": {[]string{"create", "-f", "x", "-m", "m.yaml", "--kubernetes-version", "1.36.3"},
+			"--kubernetes-version contradicts -m: the manifest decides"},
+		"two plugins":           {[]string{"create", "-f", "x", "-m", "m.yaml", "--cni", "flannel"}, "--cni contradicts -m"},
+		"credentials of what":   {[]string{"create", "-f", "x", "-c", "c.yaml"}, "--credentials needs -m"},
+		"manifest that is none": {[]string{"create", "-f", "x", "-m", "no-such-file"}, "no-such-file"},
+		"image that is none": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--images", "a:1,A"},
+			`"A" is not the name of an image`},
 		"an argument too many": {[]string{"create", "x"}, "unknown command"},
 		"unsupported version":  {[]string{"create", "-f", "x", "--kubernetes-version", "1.2.3"}, "supported are 1.34"},
 		"unknown arch": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"},

@@ -81,6 +81,7 @@ func runtimeStatus(err error) int {
 	var held *locks.HeldError
 	var taken *locks.TakenError
 	var fetch *release.FetchError
+	var chart *release.ChartError
 	var busy *drain.BlockedError
 	var blocked *engine.BlockedError
 	var member *engine.EtcdError
@@ -97,7 +98,7 @@ func runtimeStatus(err error) int {
 		return view.ExitEtcd
 	case errors.As(err, &kube), errors.As(err, &unreachable):
 		return view.ExitKube
-	case errors.As(err, &fetch), errors.As(err, &store):
+	case errors.As(err, &fetch), errors.As(err, &chart), errors.As(err, &store):
 		return view.ExitConnection
 	case errors.As(err, &hook):
 		return view.ExitExec

@@ -20,6 +20,9 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 	if note := desired.AddonImagesNote(want); note != "" {
 		shared[desired.AddonImagesDigest] = note // likewise
 	}
+	if want.WorkloadImages != "" {
+		shared[desired.WorkloadImagesDigest] = want.WorkloadImages // likewise
+	}
 	for _, h := range hosts {
 		in := Input{Want: want, Host: h}
 		out[h.ID] = maps.Clone(shared)

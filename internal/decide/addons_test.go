@@ -99,9 +99,16 @@ func TestDefaultAddonsAreForNewClusters(t *testing.T) {
 	}
 }
 
-// Hosts get the images of addons before pods need them; images of removed addons may stay.
+// Hosts get the images of addons and workloads before pods need them; images that are no longer desired may stay.
 func TestHostsGetImagesOfAddons(t *testing.T) {
 	t.Parallel()
+	for _, note := range []string{desired.AddonImagesDigest, desired.WorkloadImagesDigest} {
+		checkImagesOfHosts(t, note)
+	}
+}
+
+func checkImagesOfHosts(t *testing.T, note string) {
+	t.Helper()
 	for title, c := range map[string]struct {
 		want, has string
 		drifts    bool
@@ -119,17 +126,17 @@ func TestHostsGetImagesOfAddons(t *testing.T) {
 				is.Digests = map[string]string{}
 			}
 			if c.want != "" {
-				in.Config[h.ID][desired.AddonImagesDigest] = c.want
+				in.Config[h.ID][note] = c.want
 			}
 			if c.has != "" {
-				is.Digests[desired.AddonImagesDigest] = c.has
+				is.Digests[note] = c.has
 			}
 			in.Is.Hosts[h.ID] = is
 		}
 		d := Decide(in)
 		for _, h := range in.Want.Hosts() {
-			if slices.Contains(d.Drift[h.ID], desired.AddonImagesDigest) != c.drifts {
-				t.Errorf("%s: %s: %s drifts in %v", title, d.Route, h.ID, d.Drift[h.ID])
+			if slices.Contains(d.Drift[h.ID], note) != c.drifts {
+				t.Errorf("%s %s: %s: %s drifts in %v", note, title, d.Route, h.ID, d.Drift[h.ID])
 			}
 		}
 	}

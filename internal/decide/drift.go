@@ -32,21 +32,20 @@ func (v *view) driftByHost() map[string][]string {
 	return out
 }
 
-// driftedNames lists, sorted, the configurations whose digest on the host differs from the desired one. It includes a
-// missing image of cluster DNS, credentials that differ from the caller's, unconfigured firewalls, and swap in use.
+// driftedNames lists, sorted, the configurations whose digest on the host differs from the desired one. It includes
+// missing images, credentials that differ from the caller's, unconfigured firewalls, and swap in use.
 func (s *hostState) driftedNames(want map[string]string, firewall string) []string {
 	var out []string
 	for name, digest := range want {
-		switch have, ok := s.is.Digests[name]; name {
-		case desired.DNSImageDigest, desired.FirewallDigest, desired.AddonImagesDigest:
-		default:
-			if ok && have != digest {
-				out = append(out, name)
-			}
+		have, ok := s.is.Digests[name]
+		if name != desired.FirewallDigest && !desired.IsImagesDigest(name) && ok && have != digest {
+			out = append(out, name)
 		}
 	}
-	if s.lacksAddonImages(want) {
-		out = append(out, desired.AddonImagesDigest)
+	for _, name := range []string{desired.AddonImagesDigest, desired.WorkloadImagesDigest} {
+		if s.lacksImages(want, name) {
+			out = append(out, name)
+		}
 	}
 	if s.needsFirewallRules(want, firewall) {
 		out = append(out, desired.FirewallDigest)
@@ -74,11 +73,10 @@ func (s *hostState) lacksDNSImage(want map[string]string) bool {
 		s.is.Digests[desired.DNSImageDigest] != want[desired.DNSImageDigest]
 }
 
-// lacksAddonImages reports whether the host has joined and lacks images of desired addons. A missing note counts.
-// Images of addons that are no longer desired may stay.
-func (s *hostState) lacksAddonImages(want map[string]string) bool {
-	return s.hasJoined() && s.is.Reach == observed.Reached && want[desired.AddonImagesDigest] != "" &&
-		s.is.Digests[desired.AddonImagesDigest] != want[desired.AddonImagesDigest]
+// lacksImages reports whether the host has joined and lacks images of addons or workloads, which it notes under that
+// name. A missing note counts. Images that are no longer desired may stay.
+func (s *hostState) lacksImages(want map[string]string, name string) bool {
+	return s.hasJoined() && s.is.Reach == observed.Reached && want[name] != "" && s.is.Digests[name] != want[name]
 }
 
 // staleAddons lists the addons that are missing in the cluster or differ there, for whatever reason, sorted.

@@ -25,8 +25,11 @@ type Releases interface {
 	// *release.FetchError means that a location does not answer; any other error means that the release does not exist.
 	Resolve(context.Context, release.Want) (desired.Artifacts, error)
 	// Chart returns the archive of a chart. Repeated calls return the same. A *release.ChartError that is not a
-	// release.ErrNoChart means that its source does not answer.
+	// release.ErrNoChart means that its source does not answer; a *release.MissingChartError, that no bundle has it.
 	Chart(context.Context, chart.Source) ([]byte, error)
+	// WorkloadImages returns a digest (hex) of the images in bundles that pods of addons and Helm releases use; "" if
+	// there are none. Resolve returns these images for every cluster.
+	WorkloadImages() string
 	// Verify reads all content that would be uploaded to hosts. It returns an error if any of it is damaged.
 	Verify(context.Context) error
 	// Blob returns a file to upload to hosts, by sha256 (hex), and its size in bytes.

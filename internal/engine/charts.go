@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"kubeone/internal/addons"
 	"kubeone/internal/addons/chart"
@@ -20,14 +19,12 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// renderTimeout bounds the time to render a chart.
-const renderTimeout = 30 * time.Second
-
 // resolveCharts fetches the charts that the plan installs and checks that they can be rendered. The error is a
 // *ConfigError. Charts that cannot be fetched are left out, and missing says why.
 func (e *Engine) resolveCharts(ctx context.Context, p Proposal) (known map[string]chart.Chart, missing, err error) {
 	known = map[string]chart.Chart{}
 	var failures []error
+	var notBundled *release.MissingChartError
 	for _, s := range p.Plan.Steps {
 		if s.Intent.Kind != step.ApplyRelease {
 			continue
@@ -47,8 +44,10 @@ func (e *Engine) resolveCharts(ctx context.Context, p Proposal) (known map[strin
 			return nil, nil, ctx.Err()
 		case err == nil:
 			known[want.Key()] = c
+		case errors.As(err, &notBundled):
+			failures = append(failures, fmt.Errorf("Helm release %s: %w", want.Key(), notBundled))
 		case isFetchFailure(err):
-			failures = append(failures, fmt.Errorf("cannot fetch %w", err))
+			failures = append(failures, fmt.Errorf("Helm release %s: cannot fetch %w", want.Key(), err))
 		default:
 			return nil, nil, &ConfigError{&releaseError{want.Key(), err}}
 		}
@@ -79,7 +78,7 @@ func resolvesNames(r Request) bool {
 }
 
 // resolveChart fetches and checks the chart of a release. While the manifest does not change the source of the chart,
-// an installed release keeps its version.
+// an installed release keeps its version, unless bundles have only others.
 func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, is observed.HelmRelease) (chart.Chart,
 	error) {
 	from := want.Chart
@@ -87,6 +86,10 @@ func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, is o
 		from.Version = is.Version
 	}
 	archive, err := e.cfg.Releases.Chart(ctx, from)
+	var missing *release.MissingChartError
+	if errors.As(err, &missing) && from.Version != want.Chart.Version {
+		archive, err = e.cfg.Releases.Chart(ctx, want.Chart)
+	}
 	if err != nil {
 		return chart.Chart{}, err
 	}
@@ -94,16 +97,10 @@ func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, is o
 	if err != nil {
 		return c, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, chart.RenderTimeout)
 	defer cancel()
-	_, err = c.Render(ctx, e.renderInput(want))
+	_, err = c.Render(ctx, want.RenderInput(e.cfg.Want.KubernetesVersion))
 	return c, err
-}
-
-func (e *Engine) renderInput(want addons.HelmRelease) chart.Release {
-	return chart.Release{
-		Name: want.Name, Namespace: want.Namespace, Values: want.Values, KubernetesVersion: e.cfg.Want.KubernetesVersion,
-	}
 }
 
 // releaseDiff returns the changes in the objects of a Helm release. The chart sees the cluster while it renders.
@@ -113,7 +110,7 @@ func (e *Engine) releaseDiff(ctx context.Context, client *cluster.Client, p Prop
 	if !known {
 		return []diff.Change{diff.Summary("Helm release "+key, "its chart could not be fetched")}
 	}
-	in := e.renderInput(want)
+	in := want.RenderInput(e.cfg.Want.KubernetesVersion)
 	in.Lookup = func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		return client.Lookup(ctx, apiVersion, kind, namespace, name)
 	}

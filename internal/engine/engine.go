@@ -31,7 +31,7 @@ import (
 // Config holds everything an engine is built from. Its contents must not change afterwards. Interfaces and functions
 // in it must be safe for concurrent use.
 type Config struct {
-	Want     desired.Cluster      // Artifacts is ignored: Releases provides them
+	Want     desired.Cluster      // Artifacts and WorkloadImages are ignored: Releases provides them
 	Manifest string               // the source of Want for the cluster's record: without secrets
 	Hosts    map[string]host.Host // every host of Want, by identity.ProbeKey: its ID there
 	Approver Approver             // records host keys; nil if no host is a host.FirstContacter
@@ -107,7 +107,7 @@ func New(c Config) (*Engine, error) {
 	if c.Releases == nil {
 		return nil, errors.New("engine: no releases: Config.Releases is nil")
 	}
-	c.Want.Artifacts = nil
+	c.Want.Artifacts, c.Want.WorkloadImages = nil, c.Releases.WorkloadImages()
 	e := &Engine{cfg: c, ways: map[identity.ProbeKey]host.Host{},
 		digests: map[identity.ProbeKey]map[string]string{}}
 	digests := componentconfig.Digests(c.Want, c.Want.Hosts()...)

@@ -101,12 +101,13 @@ func (s stage) changed() []string {
 
 // shelf has every release, unless it fails.
 type shelf struct {
-	mu       sync.Mutex
-	fails    error // of Resolve
-	known    func(image string) bool
-	damaged  error // of Verify
-	resolved []release.Want
-	verified int
+	mu        sync.Mutex
+	fails     error // of Resolve
+	known     func(image string) bool
+	damaged   error // of Verify
+	resolved  []release.Want
+	verified  int
+	workloads string // digest of images
 	// published replaces the published manifests of each release.
 	published []desired.PublishedManifest
 }
@@ -139,6 +140,8 @@ func (s *shelf) Chart(_ context.Context, from chart.Source) ([]byte, error) {
 	}
 	return nil, &release.ChartError{Chart: from.String(), Err: errors.New("no route to host")}
 }
+
+func (s *shelf) WorkloadImages() string { return s.workloads }
 
 func (s *shelf) Verify(context.Context) error {
 	s.mu.Lock()

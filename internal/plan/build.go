@@ -99,7 +99,7 @@ type builder struct {
 	charts map[string]Chart // by the key of their Helm release
 	// settings is the ID of the step that changes the settings of kube-proxy and cluster DNS, if there is one
 	settings []string
-	// renamed are the IDs of the steps that fetch the image of cluster DNS under another name
+	// renamed are the IDs of the steps that fetch images of cluster DNS, addons and Helm releases for members
 	renamed []string
 	// published is the ID of the step that names the endpoint in the cluster's objects, if there is one
 	published string

@@ -10,9 +10,10 @@ import (
 )
 
 // applyReleases plans the Helm releases with these keys, one after another, and returns the IDs of the steps. Charts
-// may run hooks and wait for pods, so the network, cluster DNS and addons come first.
+// may run hooks and wait for pods, so the network, cluster DNS, addons and
+// images come first.
 func (b *builder) applyReleases(keys []string) []string {
-	needs := slices.Concat(b.addons, b.controllers, b.custom)
+	needs := slices.Concat(b.addons, b.controllers, b.custom, b.renamed)
 	if b.init != "" {
 		needs = append(needs, b.init)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -113,5 +114,38 @@ func TestReasonsToUpgradeAHelmRelease(t *testing.T) {
 		if got := stepByID(t, p, "release/web/web").Reason; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+// Members get the images that a bundle has for addons and releases before these are applied.
+func TestMembersGetImagesOfWorkloadsFirst(t *testing.T) {
+	t.Parallel()
+	in := withReleases(healthyCluster(1, 1))
+	in.Decide.Addons["own"], in.Decide.CustomAddons = "new", []string{"own"}
+	in.Decide.Want.WorkloadImages = "images"
+	for _, h := range in.Decide.Want.Hosts() {
+		in.Decide.Config[h.ID] = maps.Clone(in.Decide.Config[h.ID])
+		in.Decide.Config[h.ID][desired.WorkloadImagesDigest] = "images"
+	}
+	p, _ := Build(in)
+	before := ancestorSteps(p)
+	for _, h := range in.Decide.Want.Hosts() {
+		fetch := stepByID(t, p, string(step.Fetch)+"/"+h.Hostname)
+		if fetch.Reason != "the host lacks images that the bundle has for addons and Helm releases" {
+			t.Errorf("%+v", fetch)
+		}
+		for _, id := range []string{"addon/own", "release/web/web"} {
+			if !before[id][fetch.ID] {
+				t.Errorf("%s does not wait for %s", id, fetch.ID)
+			}
+		}
+		changeHost(in.Decide, h.Hostname, func(is *observed.Host) {
+			is.Digests = maps.Clone(is.Digests)
+			is.Digests[desired.WorkloadImagesDigest] = "images"
+		})
+	}
+	p, _ = Build(in)
+	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.Fetch }) {
+		t.Errorf("images are fetched again:\n%s", planText(p))
 	}
 }

@@ -316,7 +316,7 @@ func (b *builder) workersKeepingKubelet(d decide.Decision) []string {
 	return out
 }
 
-// fetchRenamed plans the images of cluster DNS and addons for hosts that lack them under the desired names: pods may
+// fetchRenamed plans the images of cluster DNS, addons and Helm releases for hosts that lack them under the desired names: pods may
 // run on any of them, and a host that gets images from a bundle has no registry to pull from. It returns the remaining
 // drift.
 func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
@@ -334,6 +334,9 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 			title = "fetch images of addons"
 			reason = "the host lacks images of " + problem.List(b.in.Want.AddonsWithImages())
 		}
+		if slices.Contains(drift[h.ID], desired.WorkloadImagesDigest) {
+			title, reason = "fetch images of addons", "the host lacks images that the bundle has for addons and Helm releases"
+		}
 		b.renamed = append(b.renamed, b.fetchArtifacts(h, title, reason))
 	}
 	return rest
@@ -341,7 +344,5 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 
 // otherDrift returns a host's drift except what a fetch removes.
 func otherDrift(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return name == desired.DNSImageDigest || name == desired.AddonImagesDigest
-	})
+	return slices.DeleteFunc(slices.Clone(names), desired.IsImagesDigest)
 }

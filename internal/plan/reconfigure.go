@@ -67,10 +67,11 @@ func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string
 func reconfigureRisk(drift []string) Risk {
 	for _, name := range drift {
 		switch name {
-		case "kernel", desired.FirewallDigest, desired.SwapConfiguration, desired.DNSImageDigest,
-			desired.AddonImagesDigest:
+		case "kernel", desired.FirewallDigest, desired.SwapConfiguration:
 		default:
-			return Restarts
+			if !desired.IsImagesDigest(name) {
+				return Restarts
+			}
 		}
 	}
 	return NoRisk

@@ -43,7 +43,7 @@ func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []co
 		name := r.images[n].officialName()
 		out.Images = append(out.Images, desired.Image{
 			Name: name, Source: name, Roles: r.images[n].roles,
-			Digest: img.blobs[0].Digest, Size: transferSize(img.blobs), Blobs: img.blobs,
+			Digest: img.blobs[0].Digest, Size: transferSize(img.blobs), Blobs: img.blobs, Workload: r.workloads[name],
 		})
 	}
 	if err := r.checkClaims(binaries, out.Images); err != nil {
@@ -62,7 +62,14 @@ func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []co
 		all = append(all, imageContent(out.Images[n].Name, img)...)
 	}
 	out.Published = r.found
-	return out, uniqueContents(append(all, r.publishedContents()...)), nil
+	charts, err := r.chartContents()
+	if err != nil {
+		return desired.Artifacts{}, nil, err
+	}
+	for _, c := range r.charts {
+		out.Charts = append(out.Charts, c.bundled())
+	}
+	return out, uniqueContents(slices.Concat(all, r.publishedContents(), charts)), nil
 }
 
 // resolveSize finds the digest and the size of a file. Like resolveBinary, it can return nil.
@@ -261,6 +268,9 @@ func (b *Bundle) partClaims() ([]Claim, error) {
 	}
 	for _, have := range has.Published {
 		out = append(out, publishedClaim(have, source))
+	}
+	for _, have := range has.Charts {
+		out = append(out, chartClaim(have, source))
 	}
 	for _, have := range has.Images {
 		out = append(out, newImageClaim(have.Name, has.Arch, have.Digest, source))

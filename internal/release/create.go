@@ -19,6 +19,8 @@ import (
 
 // CreateOptions holds settings for creating a bundle. They do not affect which release it contains.
 type CreateOptions struct {
+	// Workloads are added to the release.
+	Workloads Workloads
 	// CreatedBy is the program and its version. It is recorded in the bundle.
 	CreatedBy string
 	// SpoolDir is a directory for parts that wait to be written; "" means the temporary directory of the system. At most
@@ -87,6 +89,9 @@ func Create(ctx context.Context, w io.Writer, src Source, want Want, o CreateOpt
 	src.CacheDir = ""
 	r, err := newResolver(src, want)
 	if err != nil {
+		return Index{}, err
+	}
+	if err := r.addWorkloads(o.Workloads); err != nil {
 		return Index{}, err
 	}
 	artifacts, contents, err := r.resolveContents(ctx)
@@ -206,9 +211,10 @@ func newImageClaim(official, arch, digest, source string) Claim {
 
 // image is one container image of a release and its official location.
 type image struct {
-	registry, repository, tag string
+	registry, repository, tag string // a tag that begins with "sha256:" is a digest
 	roles                     []desired.Role
 	exact                     bool // no other tag is accepted
+	unmoved                   bool // always pulled from this registry
 }
 
 // officialName returns the full name of the image in its official registry.
@@ -216,11 +222,17 @@ func (i image) officialName() string { return i.nameIn(i.registry) }
 
 // nameIn returns the full name of the image in a registry.
 func (i image) nameIn(registry string) string {
+	if strings.HasPrefix(i.tag, digestPrefix) {
+		return fmt.Sprintf("%s/%s@%s", registry, i.repository, i.tag)
+	}
 	return fmt.Sprintf("%s/%s:%s", registry, i.repository, i.tag)
 }
 
 // imageLocation returns the full name under which hosts pull the image.
 func (w Want) imageLocation(i image) string {
+	if i.unmoved {
+		return i.officialName()
+	}
 	return w.clusterName(i.officialName())
 }
 
@@ -316,23 +328,23 @@ func (w Want) releaseImages(v Versions) []image {
 	controlPlane := []desired.Role{desired.ControlPlane}
 	tag := "v" + w.KubernetesVersion
 	out := []image{
-		{registryK8s, "kube-apiserver", tag, controlPlane, true},
-		{registryK8s, "kube-controller-manager", tag, controlPlane, true},
-		{registryK8s, "kube-scheduler", tag, controlPlane, true},
-		{registryK8s, "etcd", v.Etcd, controlPlane, false},
+		{registryK8s, "kube-apiserver", tag, controlPlane, true, false},
+		{registryK8s, "kube-controller-manager", tag, controlPlane, true, false},
+		{registryK8s, "kube-scheduler", tag, controlPlane, true, false},
+		{registryK8s, "etcd", v.Etcd, controlPlane, false, false},
 	}
 	if w.KubeProxy {
-		out = append(out, image{registryK8s, "kube-proxy", tag, nil, true})
+		out = append(out, image{registryK8s, "kube-proxy", tag, nil, true, false})
 	}
-	out = append(out, image{registryK8s, "pause", v.Pause, nil, false},
-		image{registryK8s, dnsImage, v.CoreDNS, nil, false})
+	out = append(out, image{registryK8s, "pause", v.Pause, nil, false, false},
+		image{registryK8s, dnsImage, v.CoreDNS, nil, false, false})
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, i := range plugin.Images() {
-			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, len(plugins.Published(w.CNI)) > 0})
+			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, len(plugins.Published(w.CNI)) > 0, false})
 		}
 	}
 	for _, i := range embedded.Images(strings.Split(w.Addons, ",")...) {
-		out = append(out, image{i.Registry, i.Repository, i.Tag, nil, true})
+		out = append(out, image{i.Registry, i.Repository, i.Tag, nil, true, false})
 	}
 	return slices.DeleteFunc(out, func(i image) bool {
 		return w.Role != "" && len(i.roles) > 0 && !slices.Contains(i.roles, w.Role)

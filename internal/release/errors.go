@@ -214,6 +214,13 @@ type MirrorError struct {
 
 func (e *MirrorError) Error() string { return fmt.Sprintf("mirror %q %s", e.Mirror, e.Reason) }
 
+// ImageNameError says that a text is not the name of an image.
+type ImageNameError struct{ Name string }
+
+func (e *ImageNameError) Error() string {
+	return fmt.Sprintf("%.200q is not the name of an image, such as registry.example.com/app:1.0", e.Name)
+}
+
 // BundleSumError says that a bundle does not match the digests from the operator.
 type BundleSumError struct {
 	Reason string

@@ -52,6 +52,12 @@ func (i Index) checkConsistency() error {
 		}
 		named[p.SHA256] = true
 	}
+	for _, c := range i.Artifacts.Charts {
+		if err := checkChart(c, sizes); err != nil {
+			return err
+		}
+		named[c.SHA256] = true
+	}
 	for _, e := range i.Entries {
 		if !named[e.SHA256] {
 			return fmt.Errorf("no artifact has entry %s", e.SHA256)
@@ -62,8 +68,8 @@ func (i Index) checkConsistency() error {
 
 // checkEntries checks the entries, and returns their sizes by digest.
 func (i Index) checkEntries() (map[string]int64, error) {
-	if len(i.Entries) > maxEntries || len(i.Artifacts.Images) > maxImages {
-		return nil, fmt.Errorf("%d entries and %d images", len(i.Entries), len(i.Artifacts.Images))
+	if a := i.Artifacts; len(i.Entries) > maxEntries || len(a.Images) > maxImages || len(a.Charts) > maxCharts {
+		return nil, fmt.Errorf("%d entries, %d images and %d charts", len(i.Entries), len(a.Images), len(a.Charts))
 	}
 	sizes := map[string]int64{}
 	for _, e := range i.Entries {
@@ -199,6 +205,7 @@ const (
 	maxIndex     = 8 << 20
 	maxEntries   = 10000
 	maxImages    = 1000
+	maxCharts    = 1000
 	maxManifest  = 4 << 20
 	maxEntrySize = 1 << 33 // the limit of a ustar header
 )

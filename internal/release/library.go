@@ -109,29 +109,34 @@ func (l *Library) findConflict() error {
 	type known struct{ digest, path string }
 	seen := map[string]known{}
 	for _, b := range l.bundles {
+		platform := " for linux/" + b.index.Arch
 		checkPart := func(what, digest string) error {
-			key := b.index.Arch + " " + what
-			if earlier, ok := seen[key]; ok && earlier.digest != digest {
+			if earlier, ok := seen[what]; ok && earlier.digest != digest {
 				return &ConflictError{
-					What: what + " for linux/" + b.index.Arch, Paths: [2]string{earlier.path, b.path},
+					What: what, Paths: [2]string{earlier.path, b.path},
 					Digests: [2]string{earlier.digest, digest},
 				}
 			}
-			seen[key] = known{digest, b.path}
+			seen[what] = known{digest, b.path}
 			return nil
 		}
 		for _, f := range b.index.Artifacts.Binaries {
-			if err := checkPart(f.Name+" "+f.Version, f.SHA256); err != nil {
+			if err := checkPart(f.Name+" "+f.Version+platform, f.SHA256); err != nil {
 				return err
 			}
 		}
 		for _, p := range b.index.Artifacts.Published {
-			if err := checkPart(p.Name+" "+p.Version, p.SHA256); err != nil {
+			if err := checkPart(p.Name+" "+p.Version+platform, p.SHA256); err != nil {
+				return err
+			}
+		}
+		for _, c := range b.index.Artifacts.Charts {
+			if err := checkPart(describeChart(c), c.SHA256); err != nil {
 				return err
 			}
 		}
 		for _, i := range b.index.Artifacts.Images {
-			if err := checkPart("image "+i.Name, strings.TrimPrefix(i.Digest, digestPrefix)); err != nil {
+			if err := checkPart("image "+i.Name+platform, strings.TrimPrefix(i.Digest, digestPrefix)); err != nil {
 				return err
 			}
 		}
@@ -141,7 +146,7 @@ func (l *Library) findConflict() error {
 
 // For returns the parts of the desired release, each from any bundle that contains it. It leaves out network plugins
 // and kube-proxy if they are not desired. Images have the names that the cluster uses, which depend on
-// Want.OverwriteRegistry and Want.DNSRepository.
+// Want.OverwriteRegistry and Want.DNSRepository. Images of workloads have their own names, and all of them are returned.
 //
 // Some parts must have an exact version: those whose version is set in Want, and those whose version follows from the
 // Kubernetes version (kubeadm, the control-plane images). For other parts (runc, etcd, CoreDNS, …), a bundle for the
@@ -194,6 +199,9 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 	}
 	if len(missing) > 0 {
 		return desired.Artifacts{}, l.missingError(want, missing)
+	}
+	if out.Images, err = l.addWorkloads(out.Images, want.Arch, &claims); err != nil {
+		return desired.Artifacts{}, err
 	}
 	if err := claims.untrustedError(); err != nil {
 		return desired.Artifacts{}, err

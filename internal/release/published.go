@@ -151,7 +151,7 @@ func (l *Library) Published(want Want) ([]desired.PublishedManifest, error) {
 			missing = append(missing, f.name+" "+f.version)
 			continue
 		}
-		content, err := l.readPublished(have)
+		content, err := l.readEntry(have.SHA256, have.Name+" "+have.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -167,19 +167,19 @@ func (l *Library) Published(want Want) ([]desired.PublishedManifest, error) {
 	return found, claims.untrustedError()
 }
 
-// readPublished reads a manifest and checks its digest. The index limits its size.
-func (l *Library) readPublished(p desired.PublishedManifest) ([]byte, error) {
-	b := l.bundleWith(p.SHA256)
-	section, ok := b.Blob(p.SHA256)
+// readEntry reads a small entry and checks its digest. The index limits its size.
+func (l *Library) readEntry(sum, what string) ([]byte, error) {
+	b := l.bundleWith(sum)
+	section, ok := b.Blob(sum)
 	if !ok {
-		return nil, errors.New("no bundle has " + p.SHA256)
+		return nil, errors.New("no bundle has " + sum)
 	}
 	content, err := io.ReadAll(section)
 	if err != nil {
 		return nil, fmt.Errorf("read bundle %s: %w", b.path, err)
 	}
-	if hexSum(content) != p.SHA256 {
-		return nil, b.alteredError(p.Name + " " + p.Version)
+	if hexSum(content) != sum {
+		return nil, b.alteredError(what)
 	}
 	return content, nil
 }

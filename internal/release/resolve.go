@@ -93,6 +93,8 @@ type resolver struct {
 	want       Want
 	files      []file
 	images     []image
+	workloads  map[string]bool // official names of images that pods use
+	charts     []Chart
 	published  []file                      // manifests
 	found      []desired.PublishedManifest // their content, after forEach
 	fetcher    httpFetcher

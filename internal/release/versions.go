@@ -154,10 +154,11 @@ func (d *Digests) addDigest(name string, k knownDigest) error {
 // MaxDigests is the maximum size of a list of digests in bytes. A line has about 150 bytes.
 const MaxDigests = 4 << 20
 
-// The valid names in lists of digests: a file on an official host, and an image with its tag and platform.
+// The valid names in lists of digests: a file on an official host, and an image with its tag or digest, and its platform.
 var (
 	fileName  = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._+~-]+)+$`)
-	imageName = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[a-z0-9._-]+)+:[A-Za-z0-9._-]+ linux/[a-z0-9]+$`)
+	imageName = pattern.Lazy(`^([a-z0-9][a-z0-9-]*(\.[a-z0-9-]+)+(:[0-9]+)?|[a-z0-9][a-z0-9-]*:[0-9]+|localhost)` +
+		`(/[a-z0-9][a-z0-9._-]*)+(:[A-Za-z0-9_][A-Za-z0-9._-]*|@sha256:[0-9a-f]{64}) linux/[a-z0-9]+$`)
 )
 
 // ParseDigests parses a list of digests. The argument by is its file name, for messages. An invalid line is an error

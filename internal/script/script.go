@@ -285,6 +285,7 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		step.Lines("BINARIES", binaryLines(a, in.Host.Role)),
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)), text("ADDON_IMAGES", desired.AddonImagesNote(in.Want)),
+		text("WORKLOAD_IMAGES", in.Want.WorkloadImages),
 	}, cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), pathVariables(),
 		step.Variables(in.Steps))
 }

@@ -521,6 +521,32 @@ func TestWhereTheImageOfDNSIsIsNoted(t *testing.T) {
 	}
 }
 
+// Images of workloads are pinned, because no registry may have them. A note of images that may be unpinned is removed.
+func TestImagesOfWorkloadsArePinnedAndNoted(t *testing.T) {
+	t.Parallel()
+	b := controlPlane(t, "w-1")
+	b.script += "\nIMAGES='example.com/app:1 sha256:x example.com/app:1'\n"
+	b.write("etc/kubeone/digests", "kubelet aa\naddon-images bb\n")
+	b.command("ctr", `case "$*" in *"images ls"*) printf 'REF TYPE DIGEST\n%s t sha256:x\n' example.com/app:1 ;; esac`)
+	const pin = "images label example.com/app:1 io.cri-containerd.pinned=pinned"
+	b.must("stage_images")
+	if calls := strings.Join(b.calls(), "\n"); strings.Contains(calls, pin) {
+		t.Errorf("pinned without images of workloads:\n%s", calls)
+	}
+	for _, c := range []struct{ workloads, want string }{
+		{"cc", "kubelet aa\naddon-images bb\nworkload-images cc\n"},
+		{"dd", "kubelet aa\naddon-images bb\nworkload-images dd\n"}, {"", "kubelet aa\naddon-images bb\n"},
+	} {
+		b.must("WORKLOAD_IMAGES=" + c.workloads + "; stage_images")
+		if diff := cmp.Diff(c.want, b.read("etc/kubeone/digests")); diff != "" {
+			t.Errorf("%q: %s", c.workloads, diff)
+		}
+	}
+	if calls := strings.Join(b.calls(), "\n"); !strings.Contains(calls, pin) {
+		t.Errorf("not pinned:\n%s", calls)
+	}
+}
+
 // An operator who continues with kubeadm alone finds the images that the cluster runs.
 func TestKubeadmIsToldOfTheImagesThatItApplies(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -75,10 +76,18 @@ func Bundle(w io.Writer, i release.Index, verified bool) {
 		out.addTable(manifests)
 		out.addSpace()
 	}
+	if len(i.Artifacts.Charts) > 0 {
+		charts := &table{head: []string{"CHART", "VERSION", "SIZE", "SHA256", "SOURCE"}}
+		for _, c := range i.Artifacts.Charts {
+			charts.addTexts(c.Name, c.Version, Megabytes(c.Size), c.SHA256, cmp.Or(c.URL, c.RepoURL))
+		}
+		out.addTable(charts)
+		out.addSpace()
+	}
 	images := &table{head: []string{"IMAGE", "NEEDED BY", "SIZE", "DIGEST"}}
 	for _, image := range i.Artifacts.Images {
 		roles := "every host"
-		if len(image.Roles) > 0 {
+		if len(image.Roles) > 0 && !image.Workload {
 			roles = string(image.Roles[0])
 		}
 		images.addTexts(image.Name, roles, Megabytes(image.Size), image.Digest)
@@ -93,9 +102,13 @@ func Bundle(w io.Writer, i release.Index, verified bool) {
 
 // BundleSummary describes a bundle in one line.
 func BundleSummary(i release.Index) string {
-	return fmt.Sprintf("Kubernetes %s for linux/%s, CNI %s: %d binaries, %d images, %s in %d parts",
-		i.KubernetesVersion, i.Arch, i.CNI, len(i.Artifacts.Binaries), len(i.Artifacts.Images), Megabytes(i.Size()),
-		len(i.Entries))
+	charts := ""
+	if len(i.Artifacts.Charts) > 0 {
+		charts = ", " + phrase.Count(len(i.Artifacts.Charts), "chart")
+	}
+	return fmt.Sprintf("Kubernetes %s for linux/%s, CNI %s: %d binaries, %d images%s, %s in %d parts",
+		i.KubernetesVersion, i.Arch, i.CNI, len(i.Artifacts.Binaries), len(i.Artifacts.Images), charts,
+		Megabytes(i.Size()), len(i.Entries))
 }
 
 // Megabytes formats a size in bytes as megabytes (10^6 bytes).

@@ -157,13 +157,27 @@ func (r *releases) Chart(ctx context.Context, from chart.Source) ([]byte, error)
 	if ok {
 		return archive, nil
 	}
-	archive, err := r.source.FetchChart(ctx, from)
+	archive, err := r.findChart(ctx, from)
 	if err == nil {
 		r.mu.Lock()
 		r.charts[key] = archive
 		r.mu.Unlock()
 	}
 	return archive, err
+}
+
+func (r *releases) findChart(ctx context.Context, from chart.Source) ([]byte, error) {
+	if r.bundles == nil {
+		return r.source.FetchChart(ctx, from)
+	}
+	return r.bundles.Chart(from)
+}
+
+func (r *releases) WorkloadImages() string {
+	if r.bundles == nil {
+		return ""
+	}
+	return r.bundles.WorkloadImages()
 }
 
 func (r *releases) Verify(ctx context.Context) error {

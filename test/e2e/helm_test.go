@@ -267,6 +267,7 @@ func (h *helmCharts) apply(s *scenario, texts ...string) operator.Result {
 }
 
 func (h *helmCharts) installReleases(s *scenario) {
+	s.Bundle = "" // it has no charts
 	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
 	h.writeWeb(s, "1.0.0")
 	h.declareReleases(s, h.webRelease(s), h.repositoryRelease("~1.0"), h.registryRelease())

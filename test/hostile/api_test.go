@@ -260,6 +260,8 @@ func (shelf) Chart(context.Context, chart.Source) ([]byte, error) {
 	return nil, errors.New("nothing is installed")
 }
 
+func (shelf) WorkloadImages() string { return "" }
+
 func (shelf) Verify(context.Context) error { return nil }
 
 func (shelf) Blob(string) (io.Reader, int64, error) { return nil, 0, errors.New("nothing is uploaded") }

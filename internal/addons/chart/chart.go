@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	chartcommon "helm.sh/helm/v4/pkg/chart/common"
@@ -26,8 +27,11 @@ import (
 	"kubeone/internal/addons/resources"
 )
 
-// MaxArchiveBytes limits the size of a chart's archive.
-const MaxArchiveBytes = 20 << 20
+// MaxArchiveBytes limits the size of a chart's archive. RenderTimeout is for callers of Render.
+const (
+	MaxArchiveBytes = 20 << 20
+	RenderTimeout   = 30 * time.Second
+)
 
 // Chart is the archive of a valid chart.
 type Chart struct {

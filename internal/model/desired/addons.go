@@ -77,6 +77,15 @@ func (c Cluster) AddonsWithImages() []string {
 // AddonImagesDigest is the name under which a host notes that it has the images of addons.
 const AddonImagesDigest = "addon-images"
 
+// WorkloadImagesDigest is the name under which a host notes Cluster.WorkloadImages.
+const WorkloadImagesDigest = "workload-images"
+
+// IsImagesDigest reports whether the name is that of a note about images. Hosts note them with their images, and not
+// when they have joined.
+func IsImagesDigest(name string) bool {
+	return slices.Contains([]string{DNSImageDigest, AddonImagesDigest, WorkloadImagesDigest}, name)
+}
+
 // AddonImagesNote returns the digest that hosts note for the images of addons; "" if they note none.
 func AddonImagesNote(want Cluster) string {
 	names := want.AddonsWithImages()

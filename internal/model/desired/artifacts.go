@@ -12,6 +12,18 @@ type Artifacts struct {
 	Pushed bool `json:"pushed"`
 	// Published are the manifests from which addons are made.
 	Published []PublishedManifest `json:"published,omitempty"`
+	// Charts are the charts of Helm releases. Hosts do not need them.
+	Charts []BundledChart `json:"charts,omitempty"`
+}
+
+// BundledChart is a chart in a bundle. It has either a URL or a RepoURL, as chart.Source has, without credentials.
+type BundledChart struct {
+	URL     string `json:"url,omitempty"`
+	RepoURL string `json:"repoURL,omitempty"`
+	Name    string `json:"name"`
+	Version string `json:"version"` // as in Chart.yaml
+	SHA256  string `json:"sha256"`  // hex, of the archive
+	Size    int64  `json:"size"`
 }
 
 // The names of binaries in Binary.Name. A network plugin adds its own.
@@ -50,6 +62,9 @@ type Image struct {
 	Roles []Role `json:"roles,omitempty"`
 	// Blobs holds the digests ("sha256:…") and sizes of the manifest, config and layers, for uploads; empty if pulled.
 	Blobs []Blob `json:"blobs,omitempty"`
+	// Workload says that pods of addons and Helm releases use the image. Every host gets it, and keeps it under Name
+	// whatever registry the cluster uses.
+	Workload bool `json:"workload,omitempty"`
 	// Known is like Binary.Known.
 	Known bool `json:"-"`
 }

@@ -58,6 +58,10 @@ type Cluster struct {
 	// ReplacedAddons lists the addons of kubeone that the operator has replaced with custom addons of the same names.
 	ReplacedAddons []string `json:"replacedAddons,omitempty"`
 
+	// WorkloadImages is a digest (hex) of the images in bundles that pods of addons and Helm releases use; "" if there are
+	// none. Hosts get these images before the pods start.
+	WorkloadImages string `json:"workloadImages,omitempty"`
+
 	// Controllers are the controllers of Machines to run in the cluster; nil if they are not desired, or stay as they
 	// are.
 	Controllers *Controllers `json:"controllers,omitempty"`

@@ -33,26 +33,25 @@ func fetchRow() row {
 	}
 }
 
-// afterFetchImage gives a host the images of cluster DNS and addons under their desired names.
+// afterFetchImage gives a host the images of cluster DNS, addons and workloads under their desired names. A note of
+// addons stays if no images are desired.
 func afterFetchImage(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
-	want, named := w.Config[h.ID][desired.DNSImageDigest]
-	addons := w.Config[h.ID][desired.AddonImagesDigest]
-	if seen.Digests[desired.DNSImageDigest] == want &&
-		(addons == "" || seen.Digests[desired.AddonImagesDigest] == addons) {
-		return
+	noted := maps.Clone(seen.Digests)
+	if noted == nil {
+		noted = map[string]string{}
 	}
-	seen.Digests = maps.Clone(seen.Digests)
-	if seen.Digests == nil {
-		seen.Digests = map[string]string{}
+	delete(noted, desired.DNSImageDigest)
+	delete(noted, desired.WorkloadImagesDigest)
+	for name, want := range w.Config[h.ID] {
+		if desired.IsImagesDigest(name) {
+			noted[name] = want
+		}
 	}
-	if delete(seen.Digests, desired.DNSImageDigest); named {
-		seen.Digests[desired.DNSImageDigest] = want
+	if !maps.Equal(noted, seen.Digests) {
+		seen.Digests = noted
+		w.Is.Hosts[h.ID] = seen
 	}
-	if addons != "" {
-		seen.Digests[desired.AddonImagesDigest] = addons
-	}
-	w.Is.Hosts[h.ID] = seen
 }
 
 // CheckParams say what the check before an upgrade tolerates.

@@ -13,7 +13,7 @@ import (
 // What is fetched is under the wanted name; nothing else of the host's notes changes by it, and no note of before.
 func TestAFetchGivesTheWantedNoteOfTheImageOfDNS(t *testing.T) {
 	t.Parallel()
-	const note = desired.DNSImageDigest
+	const note, workloads, addons = desired.DNSImageDigest, desired.WorkloadImagesDigest, desired.AddonImagesDigest
 	for name, c := range map[string]struct{ config, had, want map[string]string }{
 		"nothing to note": {map[string]string{"kubelet": "b"}, map[string]string{"kubelet": "a"},
 			map[string]string{"kubelet": "a"}},
@@ -22,6 +22,10 @@ func TestAFetchGivesTheWantedNoteOfTheImageOfDNS(t *testing.T) {
 			map[string]string{"kubelet": "a", note: "x"}},
 		"removed": {map[string]string{}, map[string]string{"kubelet": "a", note: "x"},
 			map[string]string{"kubelet": "a"}},
+		"of addons and workloads": {map[string]string{workloads: "x", addons: "y"}, map[string]string{addons: "z"},
+			map[string]string{workloads: "x", addons: "y"}},
+		"no longer of workloads": {map[string]string{}, map[string]string{workloads: "x", addons: "y"},
+			map[string]string{addons: "y"}},
 	} {
 		h := desired.Host{ID: "one"}
 		in := decide.Input{Config: map[string]map[string]string{"one": c.config}}

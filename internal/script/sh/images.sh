@@ -6,6 +6,7 @@
 #	IMAGE_BLOBS  list blobs/sha256/HEX: what kubeone has uploaded, if PUSHED is yes
 #	DNS_IMAGE    sha256 that stands for the manifest's repository of cluster DNS; "" if the manifest has none
 #	ADDON_IMAGES sha256 that stands for the images of addons among IMAGES; "" if there are none
+#	WORKLOAD_IMAGES sha256 that stands for the images among IMAGES that a bundle has for workloads; "" if there are none
 
 stage_images() {
 	wait_for 60 "containerd" "$BIN/ctr" version
@@ -14,16 +15,19 @@ stage_images() {
 		images_present
 	fi
 	for blob in $IMAGE_BLOBS; do rm -f "$ARTIFACTS/sha256/${blob##*/}"; done
+	[ -z "$WORKLOAD_IMAGES" ] || pin_images # no registry has them if the kubelet collects them
 	note_images
 }
 
-# note_images records DNS_IMAGE among the host's digests, or removes an earlier record, and records ADDON_IMAGES.
+# note_images records DNS_IMAGE and WORKLOAD_IMAGES among the host's digests, or removes earlier records, and records
+# ADDON_IMAGES. The images of an earlier WORKLOAD_IMAGES may no longer be pinned.
 note_images() {
-	REPLACED=dns-image NEW_DIGESTS=${DNS_IMAGE:+dns-image=$DNS_IMAGE}
+	REPLACED="dns-image workload-images"
+	NEW_DIGESTS="${DNS_IMAGE:+dns-image=$DNS_IMAGE} ${WORKLOAD_IMAGES:+workload-images=$WORKLOAD_IMAGES}"
 	if [ -n "$ADDON_IMAGES" ]; then
 		REPLACED="$REPLACED addon-images" NEW_DIGESTS="$NEW_DIGESTS addon-images=$ADDON_IMAGES"
 	fi
-	[ -n "$NEW_DIGESTS" ] || grep -qs '^dns-image ' "$DIGESTS" || return 0
+	[ "$NEW_DIGESTS" != " " ] || grep -qsE '^(dns-image|workload-images) ' "$DIGESTS" || return 0
 	put "$DIGESTS" 0644 digests_text
 }
 
