@@ -60,6 +60,7 @@ func upCommand() *cobra.Command {
 	flags.StringVar(&options.KubernetesVersion, "kubernetes-version", components.DefaultKubernetesVersion,
 		"Kubernetes version of the manifest and the bundle")
 	flags.StringVar(&options.CNI, "cni", components.DefaultCNI, "network plugin of the manifest and the bundle")
+	flags.BoolVar(&options.DualStack, "dual-stack", false, "give the hosts and the manifest IPv6 addresses too")
 	flags.StringVar(&options.SSHUser, "ssh-user", "root", "user of the manifest: root, or ops with sudo")
 	flags.StringVar(&options.Image, "image", "", "docker image of the hosts (default: the lab's own)")
 	flags.StringVar(&options.Debian, "debian", "",

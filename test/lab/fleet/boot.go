@@ -25,6 +25,10 @@ func runArgs(h *Host, image, authorizedKey string, nameservers, labels []string)
 		"--env", "container=docker", "--env", "LAB_AUTHORIZED_KEY=" + authorizedKey, "--env",
 		"LAB_NAMESERVERS=" + strings.Join(nameservers, " "),
 	}
+	if h.AddressIPv6 != "" {
+		// docker disables IPv6 on interfaces that are not its own.
+		args = append(args, "--ip6", h.AddressIPv6, "--sysctl", "net.ipv6.conf.all.disable_ipv6=0")
+	}
 	for _, device := range []string{"/dev/fuse", "/dev/kmsg"} {
 		if _, err := os.Stat(device); err == nil {
 			args = append(args, "--device="+device)

@@ -32,8 +32,10 @@ type Host struct {
 	Container string `json:"container"`
 	Network   string `json:"network"`
 	Address   string `json:"address"`
-	SSHUser   string `json:"sshUser"`
-	SSHKey    string `json:"sshPrivateKeyFile"`
+	// AddressIPv6 is set in a dual-stack lab.
+	AddressIPv6 string `json:"addressIPv6,omitempty"`
+	SSHUser     string `json:"sshUser"`
+	SSHKey      string `json:"sshPrivateKeyFile"`
 	// HostKeys are the SSH host keys, "ssh-ed25519 AAAA…" first.
 	HostKeys []string `json:"sshHostKeys"`
 }

@@ -25,6 +25,7 @@ type Lab struct {
 	Dir               string `json:"dir"`
 	Network           string `json:"network"`
 	Subnet            string `json:"subnet"`
+	SubnetIPv6        string `json:"subnetIPv6,omitempty"` // of a dual-stack lab
 	// Endpoint is the load balancer's address; the API is on its port 6443.
 	Endpoint string  `json:"endpoint"`
 	Hosts    []*Host `json:"hosts"`

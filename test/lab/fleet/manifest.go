@@ -24,6 +24,7 @@ cloudProvider:
 clusterNetwork:
   podSubnet: 10.244.0.0/16
   serviceSubnet: 10.96.0.0/12
+  ipFamily: %s
   cni:
     %s: {}
   kubeProxy:
@@ -38,10 +39,17 @@ features:
     deploy: false
 preflight:
   ignoreErrors: [%s]
-`, l.Name, l.KubernetesVersion, l.Endpoint, l.CNI, strings.Join(ignoredPreflight, ", "))
+`, l.Name, l.KubernetesVersion, l.Endpoint, l.ipFamily(), l.CNI, strings.Join(ignoredPreflight, ", "))
 	writeHosts(&text, "controlPlane", l.ControlPlanes(), l.PinHostKeys)
 	writeHosts(&text, "staticWorkers", l.Workers(), l.PinHostKeys)
 	return []byte(text.String())
+}
+
+func (l *Lab) ipFamily() string {
+	if l.SubnetIPv6 != "" {
+		return "IPv4+IPv6"
+	}
+	return "IPv4"
 }
 
 func writeHosts(text *strings.Builder, section string, hosts []*Host, pin bool) {
@@ -62,6 +70,9 @@ func ManifestEntry(host *Host, pin bool) string {
       sshUsername: %s
       sshPrivateKeyFile: %q
 `, host.Address, host.Address, host.Hostname, host.SSHUser, host.SSHKey)
+	if host.AddressIPv6 != "" {
+		entry += fmt.Sprintf("      ipv6Addresses: [%q]\n", host.AddressIPv6)
+	}
 	if pin {
 		entry += fmt.Sprintf("      sshHostPublicKey: %s\n", host.WireKey())
 	}

@@ -19,6 +19,8 @@ type Options struct {
 	KubernetesVersion string
 	// CNI is the network plugin of the manifest and the bundle, by default components.DefaultCNI.
 	CNI string
+	// DualStack gives the network, the hosts and the manifest IPv6 addresses too.
+	DualStack bool
 	// SSHUser defaults to root. ops is the other user of each host, with sudo.
 	SSHUser string
 	// NoPin omits the hosts' SSH keys from the manifest. NoBundle makes no bundle.

@@ -79,8 +79,8 @@ func networkName(lab string) string {
 }
 
 // createNetwork creates a bridge network for the lab on the first free subnet. If another process takes that subnet
-// first, it tries the next one.
-func createNetwork(ctx context.Context, name string, labels []string) (netip.Prefix, error) {
+// first, it tries the next one. With dualStack the network also has the subnet of ipv6Subnet.
+func createNetwork(ctx context.Context, name string, labels []string, dualStack bool) (netip.Prefix, error) {
 	used, err := usedSubnets(ctx)
 	if err != nil {
 		return netip.Prefix{}, err
@@ -90,6 +90,10 @@ func createNetwork(ctx context.Context, name string, labels []string) (netip.Pre
 		gateway := addressAt(subnet, gatewayByte)
 		args := append([]string{"network", "create", "--driver", "bridge", "--subnet", subnet.String(), "--gateway",
 			gateway}, labels...)
+		if dualStack {
+			second := ipv6Subnet(subnet)
+			args = append(args, "--ipv6", "--subnet", second.String(), "--gateway", ipv6AddressAt(second, gatewayByte))
+		}
 		_, last = runDocker(ctx, append(args, name)...)
 		if last == nil {
 			return subnet, nil
@@ -109,4 +113,16 @@ func addressAt(subnet netip.Prefix, last int) string {
 	bytes := subnet.Addr().As4()
 	bytes[3] = byte(last)
 	return netip.AddrFrom4(bytes).String()
+}
+
+// ipv6Subnet returns the IPv6 subnet of a lab with the given IPv4 subnet: fd00:172:31:7::/64 for 172.31.7.0/24.
+func ipv6Subnet(subnet netip.Prefix) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("fd00:172:31:%d::/64", subnet.Addr().As4()[2]))
+}
+
+// ipv6AddressAt returns the address in the IPv6 subnet with the given last byte.
+func ipv6AddressAt(subnet netip.Prefix, last int) string {
+	bytes := subnet.Addr().As16()
+	bytes[15] = byte(last)
+	return netip.AddrFrom16(bytes).String()
 }

@@ -107,11 +107,14 @@ func prepareLab(ctx context.Context, cache components.Cache, options Options) (*
 }
 
 func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Options) error {
-	subnet, err := createNetwork(ctx, l.Network, l.labelArgs())
+	subnet, err := createNetwork(ctx, l.Network, l.labelArgs(), options.DualStack)
 	if err != nil {
 		return err
 	}
 	l.Subnet, l.Endpoint = subnet.String(), addressAt(subnet, loadBalancerByte)
+	if options.DualStack {
+		l.SubnetIPv6 = ipv6Subnet(subnet).String()
+	}
 	resolvConf, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {
 		return err
@@ -162,10 +165,14 @@ func (l *Lab) layOut(subnet netip.Prefix, options Options) []*Host {
 
 func (l *Lab) newHost(hostname string, role Role, address string) *Host {
 	name := l.Name + "-" + hostname
-	return &Host{
+	host := &Host{
 		Name: name, Hostname: hostname, Role: role, Container: name, Network: l.Network, Address: address,
 		SSHUser: l.SSHUser, SSHKey: l.Path("id_ed25519"),
 	}
+	if second, err := netip.ParsePrefix(l.SubnetIPv6); err == nil {
+		host.AddressIPv6 = ipv6AddressAt(second, int(netip.MustParseAddr(address).As4()[3]))
+	}
+	return host
 }
 
 // bootHost starts a host and waits until it has booted.
