@@ -47,7 +47,7 @@ func commonHostDigests(in Input) map[string]string {
 	}
 	return map[string]string{
 		"containerd": digestOf(config, proxyDropIn(in.Want.Proxy), in.Want.CABundle),
-		"kernel":     digestOf(sysctls),
+		"kernel":     digestOf(kernelSettings(in.Want)),
 	}
 }
 

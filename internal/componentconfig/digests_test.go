@@ -68,6 +68,8 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 			nil},
 		"another API name": {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api.example.com"} },
 			nil},
+		"another IP family": {func(in *Input) { in.Want.Network = dualStack().Network },
+			[]string{"components", "firewall", "kernel", "network"}},
 		"etcd's size": {func(in *Input) { in.Want.Components.Etcd.QuotaBackendBytes = 1 },
 			[]string{"components"}},
 		"overwriteRegistry": {func(in *Input) { in.Want.Registry.Overwrite = "mirror.example.com" },

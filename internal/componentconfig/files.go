@@ -17,7 +17,7 @@ type Text struct{ Name, Content string }
 func HostFiles(in Input, a desired.Artifacts) []Text {
 	return []Text{
 		{"file_modules", "overlay\nbr_netfilter\nnf_conntrack"},
-		{"file_sysctl", sysctls},
+		{"file_sysctl", kernelSettings(in.Want)},
 		{"file_containerd_unit", containerdUnit},
 		{"file_containerd_config", containerdConfig(in.Want, a)},
 		{"file_crictl", "runtime-endpoint: unix:///run/containerd/containerd.sock\n" +
@@ -31,6 +31,14 @@ func HostFiles(in Input, a desired.Artifacts) []Text {
 		{"file_cni_path", cniPathUnit(in.Network.Config)},
 		{"file_cni_service", cniServiceUnit(in.Network.Config)},
 	}
+}
+
+// kernelSettings returns the content of a file in /etc/sysctl.d.
+func kernelSettings(want desired.Cluster) string {
+	if want.Network.IsDualStack() {
+		return sysctls + "\nnet.ipv6.conf.all.forwarding = 1"
+	}
+	return sysctls
 }
 
 const sysctls = `fs.inotify.max_user_instances = 8192

@@ -108,7 +108,7 @@ func nodeRegistration(in Input) object {
 // kubeletArgs returns the kubelet flags. A Machine's Node has its label from the moment the kubelet creates it, so that
 // its owner is known even if the join fails later.
 func kubeletArgs(in Input) map[string]string {
-	flags := map[string]string{"node-ip": in.Host.PrivateAddress}
+	flags := map[string]string{"node-ip": strings.Join(in.Want.Network.NodeAddresses(in.Host), ",")}
 	if in.Host.Machine != "" {
 		flags["node-labels"] = desired.OwnerLabel + "=" + in.Host.ID
 	}
@@ -150,8 +150,8 @@ func clusterConfiguration(want desired.Cluster) object {
 		"kubernetesVersion":    "v" + want.KubernetesVersion,
 		"controlPlaneEndpoint": want.Endpoint.String(),
 		"networking": object{
-			"podSubnet":     n.PodSubnet,
-			"serviceSubnet": n.ServiceSubnet,
+			"podSubnet":     strings.Join(n.PodNetworks(), ","),
+			"serviceSubnet": strings.Join(n.ServiceNetworks(), ","),
 			"dnsDomain":     n.DNSDomain,
 		},
 		"apiServer":         apiServer(want),
@@ -225,10 +225,12 @@ func apiServerFlags(want desired.Cluster) map[string]string {
 }
 
 func controllerManagerFlags(want desired.Cluster) map[string]string {
-	flags := map[string]string{
-		"node-cidr-mask-size":         strconv.Itoa(want.Network.NodeCIDRMaskSize),
-		"profiling":                   "false",
-		"terminated-pod-gc-threshold": "1000",
+	flags := map[string]string{"profiling": "false", "terminated-pod-gc-threshold": "1000"}
+	if n := want.Network; n.IsDualStack() { // which refuses the flag for a single family
+		flags["node-cidr-mask-size-ipv4"] = strconv.Itoa(n.NodeCIDRMaskSize)
+		flags["node-cidr-mask-size-ipv6"] = strconv.Itoa(n.NodeCIDRMaskSizeIPv6)
+	} else {
+		flags["node-cidr-mask-size"] = strconv.Itoa(n.NodeCIDRMaskSize)
 	}
 	maps.Copy(flags, extraFlags(want, desired.ControllerManager))
 	return componentFlags(want.Components.ControllerManager, flags)
@@ -265,7 +267,7 @@ func KubeProxyConfiguration(want desired.Cluster) map[string]any {
 		"apiVersion":  "kubeproxy.config.k8s.io/v1alpha1",
 		"kind":        "KubeProxyConfiguration",
 		"mode":        p.Mode,
-		"clusterCIDR": want.Network.PodSubnet,
+		"clusterCIDR": strings.Join(want.Network.PodNetworks(), ","),
 	}
 	if c := p.Conntrack; c != nil {
 		o["conntrack"] = object{"maxPerCore": c.MaxPerCore, "min": c.Min}

@@ -116,12 +116,7 @@ func (v *view) podsOutside() []problem.Problem {
 	if v.in.About != nil || !slices.Contains(want.CNI.Deployed(), want.CNI.Name) {
 		return nil
 	}
-	var subnets []string
-	for _, subnet := range []string{want.PodSubnet, want.PodSubnetIPv6} {
-		if subnet != "" {
-			subnets = append(subnets, subnet)
-		}
-	}
+	subnets := want.PodNetworks()
 	var pods []string
 	for _, p := range v.in.Is.API.Pods {
 		address, err := netip.ParseAddr(p.Address)

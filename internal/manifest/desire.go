@@ -64,11 +64,9 @@ func (l *loader) desiredCluster() desired.Cluster {
 }
 
 func newNetwork(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Network {
-	return desired.Network{
+	out := desired.Network{
 		PodSubnet:        n.PodSubnet,
 		ServiceSubnet:    n.ServiceSubnet,
-		PodSubnetIPv6:    n.PodSubnetIPv6,
-		ServiceSubnetV6:  n.ServiceSubnetIPv6,
 		IPFamily:         n.IPFamily,
 		DNSDomain:        n.ServiceDomainName,
 		NodePortRange:    n.NodePortRange,
@@ -77,6 +75,11 @@ func newNetwork(n v1beta2.ClusterNetworkConfig, f v1beta2.Features) desired.Netw
 		KubeProxy:        newKubeProxy(*n.KubeProxy),
 		DNS:              newDNS(f),
 	}
+	if out.IsDualStack() {
+		out.PodSubnetIPv6, out.ServiceSubnetIPv6 = n.PodSubnetIPv6, n.ServiceSubnetIPv6
+		out.NodeCIDRMaskSizeIPv6 = *n.NodeCIDRMaskSizeIPv6
+	}
+	return out
 }
 
 // metricsServer returns whether the manifest wants metrics-server; nil if it does not say.

@@ -28,6 +28,9 @@ func everything() Input {
 	in := input("cp-1")
 	w := &in.Want
 	w.Endpoint.AlternativeNames = []string{"api.example.com"}
+	w.Network.IPFamily, w.Network.NodeCIDRMaskSizeIPv6 = desired.DualStack, 64
+	w.Network.PodSubnetIPv6, w.Network.ServiceSubnetIPv6 = "fd01::/48", "fd02::/120"
+	in.Host.IPv6Addresses = []string{"2001:db8::1"}
 	w.Backup = desired.Backup{Schedule: 6 * time.Hour, Keep: 10}
 	w.Registry = desired.Registry{Overwrite: "mirror.example.com:5000/k8s", Insecure: true}
 	w.Artifacts = map[string]desired.Artifacts{"amd64": configtest.Artifacts("mirror.example.com:5000/k8s")}

@@ -236,6 +236,7 @@ func bareHost(t *testing.T, in Input) *box {
 	b.command("systemctl", `case "$1" in is-active) exit 3 ;; show) echo 42 ;; esac`)
 	b.write("proc/swaps", "Filename\n")
 	b.write("proc/sys/net/ipv4/ip_forward", "1\n")
+	b.write("proc/sys/net/ipv6/conf/all/forwarding", "1\n")
 	b.mkdir("proc/42")
 	b.mkdir("usr/local/bin")
 	return b
@@ -323,6 +324,17 @@ func TestAHostThatDoesNotForwardIsNotPrepared(t *testing.T) {
 	b.command("sysctl", "exit 1")
 	b.command("modprobe", "exit 1")
 	b.fails("kernel_settings", "net.ipv4.ip_forward cannot be set to 1")
+}
+
+func TestOnlyDualStackNeedsIPv6Forwarding(t *testing.T) {
+	t.Parallel()
+	const off = "proc/sys/net/ipv6/conf/all/forwarding"
+	b := bareHost(t, input("w-1"))
+	b.write(off, "0\n")
+	b.run("kernel_settings")
+	b = bareHost(t, everything())
+	b.write(off, "0\n")
+	b.fails("kernel_settings", "net.ipv6.conf.all.forwarding cannot be set to 1")
 }
 
 func TestADropInOfAPackageIsRefused(t *testing.T) {

@@ -10,10 +10,13 @@ const (
 	DefaultAPIPort        = 6443
 	DefaultPodSubnet      = "10.244.0.0/16"
 	DefaultServiceSubnet  = "10.96.0.0/12"
+	DefaultPodSubnetIPv6  = "fd01::/48"
+	DefaultServicesIPv6   = "fd02::/120"
 	DefaultDomain         = "cluster.local"
 	DefaultNodePortRange  = "30000-32767"
 	DefaultIPFamily       = "IPv4"
 	DefaultNodeMaskSize   = 24
+	DefaultNodeMaskIPv6   = 64
 	DefaultCanalMTU       = 1450
 	DefaultConntrackCore  = 32768  // kube-proxy's own default
 	DefaultConntrackMin   = 131072 // kube-proxy's own default
@@ -102,6 +105,11 @@ func (n *ClusterNetworkConfig) setDefaults() {
 	fill(&n.NodePortRange, DefaultNodePortRange)
 	fill(&n.IPFamily, DefaultIPFamily)
 	fillPointer(&n.NodeCIDRMaskSizeIPv4, DefaultNodeMaskSize)
+	if n.IPFamily == ipFamilyDualStack {
+		fill(&n.PodSubnetIPv6, DefaultPodSubnetIPv6)
+		fill(&n.ServiceSubnetIPv6, DefaultServicesIPv6)
+		fillPointer(&n.NodeCIDRMaskSizeIPv6, DefaultNodeMaskIPv6)
+	}
 	if n.CNI == nil || *n.CNI == (CNI{}) {
 		n.CNI = &CNI{Canal: &CanalSpec{}}
 	}
@@ -138,6 +146,9 @@ func (p *ProxyConfig) setDefaults(n ClusterNetworkConfig) {
 	}
 	own := strings.Split(loopback, ",")
 	own = append(own, n.ServiceDomainName, n.PodSubnet, n.ServiceSubnet)
+	if n.IPFamily == ipFamilyDualStack {
+		own = append(own, "::1", n.PodSubnetIPv6, n.ServiceSubnetIPv6)
+	}
 	list := splitList(p.NoProxy)
 	seen := map[string]bool{}
 	var out []string

@@ -12,8 +12,8 @@ type HostConfig struct {
 	// PrivateAddress is the IP address that the other hosts use. Mandatory if publicAddress is a DNS name. Default:
 	// publicAddress.
 	PrivateAddress string `json:"privateAddress,omitempty"`
-	// IPv6Addresses are the host's IPv6 addresses. They help to recognise its Node and etcd member. Kubernetes does not
-	// see them: dual stack is not supported.
+	// IPv6Addresses are the host's IPv6 addresses. They help to recognise its Node and etcd member. In a dual-stack
+	// cluster they are required, and the first one is an address of the Node.
 	IPv6Addresses []string `json:"ipv6Addresses,omitempty"`
 	// Hostname is the name of the Node. Default: the host's own hostname.
 	Hostname string `json:"hostname,omitempty"`

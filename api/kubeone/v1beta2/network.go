@@ -6,12 +6,12 @@ import "reflect"
 type ClusterNetworkConfig struct {
 	// PodSubnet is the IPv4 network of pods. Default: 10.244.0.0/16.
 	PodSubnet string `json:"podSubnet,omitempty"`
-	// PodSubnetIPv6 is the IPv6 network of pods.
-	PodSubnetIPv6 string `json:"podSubnetIPv6,omitempty" carried:"no"`
+	// PodSubnetIPv6 is the IPv6 network of pods in a dual-stack cluster. Default: fd01::/48.
+	PodSubnetIPv6 string `json:"podSubnetIPv6,omitempty"`
 	// ServiceSubnet is the IPv4 network of Services. Default: 10.96.0.0/12.
 	ServiceSubnet string `json:"serviceSubnet,omitempty"`
-	// ServiceSubnetIPv6 is the IPv6 network of Services.
-	ServiceSubnetIPv6 string `json:"serviceSubnetIPv6,omitempty" carried:"no"`
+	// ServiceSubnetIPv6 is the IPv6 network of Services in a dual-stack cluster. Default: fd02::/120.
+	ServiceSubnetIPv6 string `json:"serviceSubnetIPv6,omitempty"`
 	// ServiceDomainName is the cluster's DNS domain. Default: cluster.local.
 	ServiceDomainName string `json:"serviceDomainName,omitempty"`
 	// NodePortRange is the port range of NodePort Services. Default: 30000-32767.
@@ -20,12 +20,12 @@ type ClusterNetworkConfig struct {
 	CNI *CNI `json:"cni,omitempty"`
 	// KubeProxy configures kube-proxy, with one of iptables, ipvs and nftables. Default: iptables.
 	KubeProxy *KubeProxyConfig `json:"kubeProxy,omitempty"`
-	// IPFamily is IPv4 or IPv4+IPv6. Default: IPv4.
-	IPFamily string `json:"ipFamily,omitempty" carried:"no,idle=IPv4"`
+	// IPFamily is IPv4, or IPv4+IPv6 for a dual-stack cluster, whose hosts all need ipv6Addresses. Default: IPv4.
+	IPFamily string `json:"ipFamily,omitempty"`
 	// NodeCIDRMaskSizeIPv4 is the prefix length of the range that each node gets from podSubnet. Default: 24.
 	NodeCIDRMaskSizeIPv4 *int `json:"nodeCIDRMaskSizeIPv4,omitempty"`
-	// NodeCIDRMaskSizeIPv6 is the prefix length of the range that each node gets from podSubnetIPv6.
-	NodeCIDRMaskSizeIPv6 *int `json:"nodeCIDRMaskSizeIPv6,omitempty" carried:"no"`
+	// NodeCIDRMaskSizeIPv6 is the prefix length of the range that each node gets from podSubnetIPv6. Default: 64.
+	NodeCIDRMaskSizeIPv6 *int `json:"nodeCIDRMaskSizeIPv6,omitempty"`
 }
 
 // CNI is the network plugin: exactly one of its fields.

@@ -76,7 +76,7 @@ func (f *findings) ipvs(path string, v IPVSConfig) {
 	}
 	for i, cidr := range v.ExcludeCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
-			f.errorf(Item(path+".excludeCIDRs", i), subnetHint, "%q is not a valid subnet", cidr)
+			f.errorf(Item(path+".excludeCIDRs", i), "use a subnet such as "+DefaultPodSubnet, "%q is not a valid subnet", cidr)
 		}
 	}
 	f.duration(path+".tcpTimeout", v.TCPTimeout)

@@ -82,17 +82,21 @@ type Cluster struct {
 
 // Network configures the cluster's networks, and the routing of Services and pods.
 type Network struct {
-	PodSubnet        string    `json:"podSubnet"`     // default 10.244.0.0/16
-	ServiceSubnet    string    `json:"serviceSubnet"` // default 10.96.0.0/12
-	PodSubnetIPv6    string    `json:"podSubnetIPv6,omitempty"`
-	ServiceSubnetV6  string    `json:"serviceSubnetIPv6,omitempty"`
-	IPFamily         string    `json:"ipFamily"`         // default IPv4
-	DNSDomain        string    `json:"dnsDomain"`        // default cluster.local
-	NodePortRange    string    `json:"nodePortRange"`    // default 30000-32767
-	NodeCIDRMaskSize int       `json:"nodeCIDRMaskSize"` // default 24
-	CNI              CNI       `json:"cni"`
-	KubeProxy        KubeProxy `json:"kubeProxy"`
-	DNS              DNS       `json:"dns,omitzero"`
+	PodSubnet        string `json:"podSubnet"`        // default 10.244.0.0/16
+	ServiceSubnet    string `json:"serviceSubnet"`    // default 10.96.0.0/12
+	NodeCIDRMaskSize int    `json:"nodeCIDRMaskSize"` // default 24
+
+	// The IPv6 networks of a dual-stack cluster; zero in an IPv4 cluster.
+	PodSubnetIPv6        string `json:"podSubnetIPv6,omitempty"`        // default fd01::/48
+	ServiceSubnetIPv6    string `json:"serviceSubnetIPv6,omitempty"`    // default fd02::/120
+	NodeCIDRMaskSizeIPv6 int    `json:"nodeCIDRMaskSizeIPv6,omitempty"` // default 64
+
+	IPFamily      string    `json:"ipFamily"`      // default IPv4
+	DNSDomain     string    `json:"dnsDomain"`     // default cluster.local
+	NodePortRange string    `json:"nodePortRange"` // default 30000-32767
+	CNI           CNI       `json:"cni"`
+	KubeProxy     KubeProxy `json:"kubeProxy"`
+	DNS           DNS       `json:"dns,omitzero"`
 }
 
 // ExternalCNI is a network plugin that kubeone does not deploy.

@@ -121,11 +121,16 @@ func (e Endpoint) Required() []string {
 }
 
 // APINames returns the names and addresses of the API for clients: the required ones, and those of all control-plane
-// hosts, so that every host can be reached at each of its addresses.
+// hosts, so that every host can be reached at each of its addresses. kubeadm itself adds the first Service address of
+// one family; a dual-stack cluster has two.
 func (c Cluster) APINames() []string {
 	names := c.Endpoint.Required()
 	for _, h := range c.ControlPlane {
 		names = append(names, h.PublicAddress, h.PrivateAddress, h.Hostname)
+		names = append(names, c.Network.NodeAddresses(h)...)
+	}
+	if c.Network.IsDualStack() {
+		names = append(names, c.Network.FirstServiceAddresses()...)
 	}
 	return Missing(append(names, "127.0.0.1", "localhost"), []string{""})
 }
@@ -136,12 +141,5 @@ func (c Cluster) FormerNames(h Host, node string, have []string) []string {
 	pods := "kubernetes.default.svc"
 	wanted := append(c.APINames(), node, h.PrivateAddress, "kubernetes", "kubernetes.default", pods,
 		pods+"."+c.Network.DNSDomain)
-	for _, subnet := range []string{c.Network.ServiceSubnet, c.Network.ServiceSubnetV6} {
-		for part := range strings.SplitSeq(subnet, ",") {
-			if prefix, err := netip.ParsePrefix(strings.TrimSpace(part)); err == nil {
-				wanted = append(wanted, prefix.Masked().Addr().Next().String())
-			}
-		}
-	}
-	return Missing(have, wanted)
+	return Missing(have, append(wanted, c.Network.FirstServiceAddresses()...))
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
+	"slices"
 )
 
 // DNS is the cluster's DNS server.
@@ -100,13 +101,42 @@ func (n Network) DNSServiceAddress() string {
 	return address.String()
 }
 
-// PodNetworks returns the subnets of pod addresses.
-func (n Network) PodNetworks() []string {
+// The values of Network.IPFamily. The first family is that of addresses which can have only one.
+const (
+	IPv4      = "IPv4"
+	DualStack = "IPv4+IPv6"
+)
+
+// IsDualStack reports whether Nodes, pods and Services can have an IPv4 and an IPv6 address each.
+func (n Network) IsDualStack() bool { return n.IPFamily == DualStack }
+
+// PodNetworks returns the subnets of pod addresses, in the order of the IP families.
+func (n Network) PodNetworks() []string { return withoutEmpty(n.PodSubnet, n.PodSubnetIPv6) }
+
+// ServiceNetworks returns the subnets of Service addresses, in the order of the IP families.
+func (n Network) ServiceNetworks() []string {
+	return withoutEmpty(n.ServiceSubnet, n.ServiceSubnetIPv6)
+}
+
+// FirstServiceAddresses returns the first address of each service subnet. Clients in the cluster reach the API there.
+func (n Network) FirstServiceAddresses() []string {
 	var out []string
-	for _, network := range []string{n.PodSubnet, n.PodSubnetIPv6} {
-		if network != "" {
-			out = append(out, network)
+	for _, subnet := range n.ServiceNetworks() {
+		if prefix, err := netip.ParsePrefix(subnet); err == nil {
+			out = append(out, prefix.Masked().Addr().Next().String())
 		}
 	}
 	return out
+}
+
+// NodeAddresses returns the addresses of the host's Node, in the order of the IP families.
+func (n Network) NodeAddresses(h Host) []string {
+	if n.IsDualStack() && len(h.IPv6Addresses) > 0 {
+		return []string{h.PrivateAddress, h.IPv6Addresses[0]}
+	}
+	return []string{h.PrivateAddress}
+}
+
+func withoutEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }

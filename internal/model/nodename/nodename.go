@@ -119,7 +119,7 @@ func wildcardOf(name string) string {
 }
 
 func (n Names) isOfServices(ip netip.Addr) bool {
-	for _, text := range []string{n.network.ServiceSubnet, n.network.ServiceSubnetV6} {
+	for _, text := range n.network.ServiceNetworks() {
 		if subnet, err := netip.ParsePrefix(text); err == nil && subnet.Contains(ip) {
 			return true
 		}

@@ -73,8 +73,8 @@ var clusterRows = []row{
 	},
 	{
 		code: NetworkImmutable, class: ClassConfig,
-		what: "podSubnet, serviceSubnet or serviceDomainName under clusterNetwork in the manifest differs from " +
-			"the value in the cluster, which cannot be changed",
+		what: "ipFamily, a subnet or serviceDomainName under clusterNetwork in the manifest differs from the value " +
+			"in the cluster, which cannot be changed",
 		do: "restore the old values; the ConfigMap kube-system/kubeone holds the last applied manifest",
 	},
 	{

@@ -127,7 +127,7 @@ func (w *World) makeVoter(h desired.Host) {
 func (w *World) nodeOf(h desired.Host, kubelet string) {
 	if !slices.ContainsFunc(w.Is.API.Nodes, func(n observed.Node) bool { return n.Name == w.Names[h.ID] }) {
 		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{
-			Name: w.Names[h.ID], KubeletVersion: w.Want.KubeletVersion(h), Addresses: []string{h.PrivateAddress},
+			Name: w.Names[h.ID], KubeletVersion: w.Want.KubeletVersion(h), Addresses: w.Want.Network.NodeAddresses(h),
 		})
 	}
 	w.changeNode(w.Names[h.ID], func(n *observed.Node) {

@@ -66,6 +66,8 @@ kernel_settings() {
 	sysctl -q -e -p /etc/sysctl.d/99-zz-kubeone.conf 2>/dev/null ||
 		say "warning: the kernel did not take every setting of /etc/sysctl.d/99-zz-kubeone.conf"
 	[ "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 ] || die "net.ipv4.ip_forward cannot be set to 1"
+	! file_sysctl | grep -q '^net\.ipv6\.' || [ "$(cat /proc/sys/net/ipv6/conf/all/forwarding)" = 1 ] ||
+		die "net.ipv6.conf.all.forwarding cannot be set to 1, which a dual-stack cluster needs"
 }
 
 # verified SHA256 URL prints the path of the file with that digest, which it downloads unless kubeone has uploaded it.

@@ -104,12 +104,16 @@ func netConf(n desired.Network) (string, error) {
 	if n.CNI.MTU > 0 {
 		backend["MTU"] = n.CNI.MTU + vxlanOverhead // flannel needs the outer MTU, the manifest has the pods' MTU
 	}
-	return indentJSON(map[string]any{
+	conf := map[string]any{
 		"Network":        n.PodSubnet,
 		"EnableIPv4":     true,
 		"EnableNFTables": n.KubeProxy.Mode == "nftables",
 		"Backend":        backend,
-	}), nil
+	}
+	if n.IsDualStack() {
+		conf["EnableIPv6"], conf["IPv6Network"] = true, n.PodSubnetIPv6
+	}
+	return indentJSON(conf), nil
 }
 
 // values fill objects.yaml.

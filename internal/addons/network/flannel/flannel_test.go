@@ -27,6 +27,14 @@ func TestConfigurationFollowsTheManifest(t *testing.T) {
 			"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": false,
 			"Backend": map[string]any{"Type": "vxlan"},
 		}},
+		"dual stack": {
+			func(n *desired.Network) { n.IPFamily, n.PodSubnetIPv6 = desired.DualStack, "fd01::/48" },
+			map[string]any{
+				"Network": "10.244.0.0/16", "EnableIPv4": true, "EnableNFTables": false,
+				"IPv6Network": "fd01::/48", "EnableIPv6": true,
+				"Backend": map[string]any{"Type": "vxlan"},
+			},
+		},
 		"nftables and packet size": {
 			func(n *desired.Network) { n.KubeProxy.Mode, n.CNI.MTU = "nftables", 1450 },
 			map[string]any{

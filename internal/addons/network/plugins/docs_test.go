@@ -35,6 +35,25 @@ published file. Its containers have not run here.
 With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you do. kubeone then opens no
 [ports](ports.md) for the plugin, and [bundles](bundle.md) do not contain its images.
 
+## Dual stack
+
+With ~clusterNetwork.ipFamily: IPv4+IPv6~, Nodes and pods have an IPv4 and an IPv6 address each, and Services can have
+both. Use flannel, or ~external~ with a plugin that supports it. canal supports only IPv4 here.
+
+- Every host needs ~ipv6Addresses~ in the manifest. Its Node has ~privateAddress~, which must be an IPv4 address, and
+  the first IPv6 address. kubeone sets both when the host joins.
+- The API server, etcd and cluster DNS use IPv4. A Service has both addresses if it sets ~ipFamilyPolicy~ to
+  ~PreferDualStack~ or ~RequireDualStack~.
+- flannel uses the interface of the default route. Every host needs a default route for IPv6 through the same interface
+  as for IPv4. kubeone does not prepare a host without one.
+- kubeone turns IPv6 forwarding on. Linux then ignores router advertisements, unless ~accept_ra~ of the interface is 2.
+  kubeone therefore does not prepare a host whose default route would disappear. systemd-networkd and NetworkManager
+  handle router advertisements themselves.
+- IPv6 packets travel between hosts in VXLAN over IPv6, whose headers are 20 bytes longer. The hosts tell pods the
+  smaller packet size. Pods must not drop ICMPv6.
+- The Node of a [Machine](machines.md) has only its IPv4 address. Its pods have both.
+- ~ipFamily~ and the subnets of an existing cluster cannot change.
+
 The tables are written from ~internal/addons/network~; ~go test ./internal/addons/network/plugins -update~ rewrites this
 page.
 `
