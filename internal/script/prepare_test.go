@@ -237,6 +237,7 @@ func bareHost(t *testing.T, in Input) *box {
 	b.write("proc/swaps", "Filename\n")
 	b.write("proc/sys/net/ipv4/ip_forward", "1\n")
 	b.write("proc/sys/net/ipv6/conf/all/forwarding", "1\n")
+	b.write("proc/net/ipv6_route", staticRoute)
 	b.mkdir("proc/42")
 	b.mkdir("usr/local/bin")
 	return b
@@ -326,12 +327,42 @@ func TestAHostThatDoesNotForwardIsNotPrepared(t *testing.T) {
 	b.fails("kernel_settings", "net.ipv4.ip_forward cannot be set to 1")
 }
 
+// Default routes for IPv6 as /proc/net/ipv6_route shows them. Every host has the first one.
+const (
+	noRoute = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 " +
+		"00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n"
+	staticRoute = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 " +
+		"fd000172003100020000000000000001 00000400 00000003 00000000 00000003     eth0\n" + noRoute
+	learnedRoute = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 " +
+		"fe800000000000000000000000000001 00000400 00000003 00000000 00450003     eth0\n" + noRoute
+)
+
+func TestDualStackNeedsALastingRoute(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ routes, accepts, fails string }{
+		"a static route":              {staticRoute, "1", ""},
+		"of router advertisements":    {learnedRoute, "1", "set net.ipv6.conf.eth0.accept_ra to 2"},
+		"that forwarding leaves":      {learnedRoute, "2", ""},
+		"of a program":                {learnedRoute, "0", ""},
+		"none, with a network plugin": {noRoute, "1", "no default route for IPv6"},
+	} {
+		b := bareHost(t, everything())
+		b.write("proc/net/ipv6_route", c.routes)
+		b.write("proc/sys/net/ipv6/conf/eth0/accept_ra", c.accepts+"\n")
+		if c.fails != "" {
+			b.fails("kernel_settings", c.fails)
+		} else if r := b.run("kernel_settings"); r.code != 0 {
+			t.Errorf("%s: %s", name, r.err)
+		}
+	}
+}
+
 func TestOnlyDualStackNeedsIPv6Forwarding(t *testing.T) {
 	t.Parallel()
 	const off = "proc/sys/net/ipv6/conf/all/forwarding"
 	b := bareHost(t, input("w-1"))
 	b.write(off, "0\n")
-	b.run("kernel_settings")
+	b.must("kernel_settings")
 	b = bareHost(t, everything())
 	b.write(off, "0\n")
 	b.fails("kernel_settings", "net.ipv6.conf.all.forwarding cannot be set to 1")

@@ -57,6 +57,7 @@ install_packages() {
 }
 
 kernel_settings() {
+	! forwards_ipv6 || check_ipv6_route
 	put /etc/modules-load.d/kubeone.conf 0644 file_modules
 	file_modules | while read -r module; do
 		modprobe "$module" 2>/dev/null || [ -d "/sys/module/$module" ] ||
@@ -66,8 +67,28 @@ kernel_settings() {
 	sysctl -q -e -p /etc/sysctl.d/99-zz-kubeone.conf 2>/dev/null ||
 		say "warning: the kernel did not take every setting of /etc/sysctl.d/99-zz-kubeone.conf"
 	[ "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 ] || die "net.ipv4.ip_forward cannot be set to 1"
-	! file_sysctl | grep -q '^net\.ipv6\.' || [ "$(cat /proc/sys/net/ipv6/conf/all/forwarding)" = 1 ] ||
+	! forwards_ipv6 || [ "$(cat /proc/sys/net/ipv6/conf/all/forwarding)" = 1 ] ||
 		die "net.ipv6.conf.all.forwarding cannot be set to 1, which a dual-stack cluster needs"
+}
+
+forwards_ipv6() { file_sysctl | grep -q '^net\.ipv6\.conf\.all\.forwarding = 1$'; }
+
+# check_ipv6_route checks the default route for IPv6, before forwarding is on: then Linux drops a route that it has from
+# router advertisements, unless accept_ra is 2. The kernel's flag of such a route is RTF_ADDRCONF (linux/ipv6_route.h).
+check_ipv6_route() {
+	device='' learned=''
+	while read -r to length _ _ _ _ _ _ flags name; do
+		if [ "$to/$length" = 00000000000000000000000000000000/00 ] && [ "$name" != lo ]; then
+			device=$name
+			[ $((0x$flags & 0x40000)) -eq 0 ] || learned=$name
+		fi
+	done </proc/net/ipv6_route
+	[ -z "$learned" ] || [ "$(cat "/proc/sys/net/ipv6/conf/$learned/accept_ra")" != 1 ] ||
+		die "this host has its IPv6 default route from router advertisements, and Linux ignores them when it forwards:" \
+			"set net.ipv6.conf.$learned.accept_ra to 2 in /etc/sysctl.d and in the kernel, and apply again"
+	[ -n "$device" ] || [ -z "$(file_cni)" ] ||
+		die "this host has no default route for IPv6, which the network plugin needs:" \
+			"add one through the interface of the default route for IPv4, and apply again"
 }
 
 # verified SHA256 URL prints the path of the file with that digest, which it downloads unless kubeone has uploaded it.
