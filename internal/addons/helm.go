@@ -1,9 +1,13 @@
 package addons
 
 import (
+	"fmt"
 	"time"
 
 	"kubeone/internal/addons/chart"
+	"kubeone/internal/addons/network"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/model/desired"
 )
 
@@ -15,6 +19,9 @@ type HelmRelease struct {
 	// Wait makes Helm wait until the objects are ready, and roll back an upgrade whose objects do not become ready.
 	Wait    bool
 	Timeout time.Duration
+	// Network says that the release is the network plugin. Workloads are those of the plugin to wait for.
+	Network   bool
+	Workloads []resources.Workload
 }
 
 // Key returns "namespace/name".
@@ -24,11 +31,33 @@ func (r HelmRelease) Key() string { return r.Namespace + "/" + r.Name }
 func (r HelmRelease) Summary() desired.HelmRelease {
 	return desired.HelmRelease{
 		Namespace: r.Namespace, Name: r.Name, Chart: r.Chart.String(), Source: r.Chart.Digest(),
-		Values: chart.ValuesDigest(r.Values), TimeoutSeconds: int(r.Timeout.Seconds()),
+		Values: chart.ValuesDigest(r.Values), TimeoutSeconds: int(r.Timeout.Seconds()), Network: r.Network,
 	}
 }
 
 // RenderInput returns what the chart is rendered for.
 func (r HelmRelease) RenderInput(kubernetesVersion string) chart.Release {
 	return chart.Release{Name: r.Name, Namespace: r.Namespace, Values: r.Values, KubernetesVersion: kubernetesVersion}
+}
+
+// networkTimeout limits the time for Helm to apply a network plugin. kubeone waits for its pods in another step.
+const networkTimeout = 5 * time.Minute
+
+// NetworkRelease returns the Helm release of the network plugin, and whether the plugin is one.
+func NetworkRelease(want desired.Cluster) (HelmRelease, bool, error) {
+	plugin, _ := plugins.Find(want.Network.CNI.Name)
+	charted, ok := plugin.(network.Charted)
+	if !ok {
+		return HelmRelease{}, false, nil
+	}
+	values, err := charted.Values(want)
+	if err != nil {
+		return HelmRelease{}, false, fmt.Errorf("network plugin %s: %w", charted.Name(), err)
+	}
+	archive := charted.Chart()
+	return HelmRelease{
+		Name: charted.Name(), Namespace: desired.NetworkNamespace, Values: values, Timeout: networkTimeout,
+		Network: true, Workloads: charted.Workloads(),
+		Chart: chart.Source{URL: archive.URL(), Version: archive.Version},
+	}, true, nil
 }

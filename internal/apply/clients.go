@@ -55,6 +55,8 @@ type API interface {
 	Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error
 	// SetKubeProxy changes the configuration and kubeconfig of kube-proxy, and restarts its pods if either changed.
 	SetKubeProxy(ctx context.Context, change settings.Change) error
+	// RemoveKubeProxy deletes kube-proxy as kubeadm applied it.
+	RemoveKubeProxy(ctx context.Context) error
 	// PublishEndpoint writes the API endpoint, "host:port", and the certificate names to the objects that joining hosts
 	// read.
 	PublishEndpoint(ctx context.Context, endpoint string, names []string) error

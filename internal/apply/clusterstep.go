@@ -74,6 +74,7 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.RemoveAddon:        (*Run).removeAddon,
 		step.ApplyRelease:       (*Run).applyRelease,
 		step.RemoveRelease:      (*Run).removeRelease,
+		step.RemoveKubeProxy:    (*Run).removeKubeProxy,
 		step.AwaitWorkloads:     (*Run).awaitWorkloads,
 		step.CreateMachines:     (*Run).createMachines,
 		step.UpgradeMachines:    (*Run).upgradeMachines,
@@ -200,6 +201,10 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 		}
 	}
 	return client.WaitDeploymentAvailable(ctx, "kube-system", "coredns")
+}
+
+func (r *Run) removeKubeProxy(ctx context.Context, client API, _ plan.Step) error {
+	return client.RemoveKubeProxy(ctx)
 }
 
 // awaitRollout waits for one workload, except on Nodes that are not Ready.

@@ -124,6 +124,8 @@ type Decision struct {
 	// sorted; both as "namespace/name".
 	HelmReleases   []string `json:"helmReleases,omitempty"`
 	RemoveReleases []string `json:"removeReleases,omitempty"`
+	// RemoveKubeProxy says that kube-proxy still runs, but the network plugin is to do its work.
+	RemoveKubeProxy bool `json:"removeKubeProxy,omitempty"`
 	// CreateMachines lists desired MachineDeployments that do not exist. UpgradeMachines lists those whose kubelet
 	// version must change. Both as "namespace/name".
 	CreateMachines  []string `json:"createMachines,omitempty"`
@@ -292,6 +294,10 @@ func (v *view) hasMemberList() observed.Tri {
 
 // withoutCNI reports whether kubeone deploys the network plugin and has not applied it yet.
 func (v *view) withoutCNI() bool {
+	if release, wanted := v.networkRelease(); wanted {
+		_, applied := v.in.Is.API.HelmReleases[release.Key()]
+		return !applied && v.in.About == nil && v.in.Is.API.Reached == observed.Yes
+	}
 	name := v.in.Want.Network.CNI.Name
 	_, wanted := v.in.Addons[name]
 	_, applied := v.in.Is.API.Addons[name]

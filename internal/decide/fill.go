@@ -73,7 +73,7 @@ func (v *view) fillAlso(d *Decision) {
 	v.fillObjects(d)
 	objects := slices.Concat(d.Addons, d.RemoveAddons, d.CreateMachines, d.UpgradeMachines, d.ControllerFiles,
 		d.HelmReleases, d.RemoveReleases, d.Metadata, d.Uncordon, d.StaleNodes, d.System, d.Settings, d.Serving)
-	if len(objects) > 0 || d.AutoApproval {
+	if len(objects) > 0 || d.AutoApproval || d.RemoveKubeProxy {
 		d.Also = append(d.Also, fsm.Resources)
 	}
 }
@@ -99,6 +99,7 @@ func (v *view) fillObjects(d *Decision) {
 	d.Addons, d.ControllerFiles = v.staleAddons(), idsWhere(v.hosts, v.lacksControllerFiles)
 	d.RemoveAddons, d.CreateMachines, d.UpgradeMachines = v.unwantedAddons(), v.missingMachines(), v.oldMachines()
 	d.HelmReleases, d.RemoveReleases = v.staleReleases(), v.undeclaredReleases()
+	d.RemoveKubeProxy = v.replacesKubeProxy()
 	d.Metadata = idsWhere(v.hosts, v.staleNode)
 	d.StaleNodes = v.staleNodes()
 	d.Uncordon = idsWhere(v.hosts, v.isCordonedByRun)

@@ -97,8 +97,7 @@ func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 		return []problem.Problem{v.unreadableAddons()}, nil // it may differ from the deployed one
 	}
 	i := slices.IndexFunc(wanted.Deployed(), func(name string) bool {
-		_, applied := v.in.Is.API.Addons[name]
-		return applied && name != wanted.Name
+		return name != wanted.Name && v.hasPlugin(name)
 	})
 	if i < 0 {
 		return nil, nil
@@ -111,6 +110,17 @@ func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 		return nil, []problem.Problem{p}
 	}
 	return []problem.Problem{p}, nil
+}
+
+// hasPlugin reports whether kubeone has deployed the network plugin. A release of the manifest that has its name is the
+// operator's own.
+func (v *view) hasPlugin(name string) bool {
+	if _, applied := v.in.Is.API.Addons[name]; applied {
+		return true
+	}
+	key := desired.NetworkNamespace + "/" + name
+	return v.in.Want.Network.CNI.IsRelease(key) && v.in.Is.API.HelmReleases[key].Managed &&
+		!slices.ContainsFunc(v.in.HelmReleases, func(r desired.HelmRelease) bool { return r.Key() == key })
 }
 
 // runsOtherPlugin reports whether there are pods of a network plugin that kubeone deploys, but that is not the desired

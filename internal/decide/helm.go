@@ -23,22 +23,31 @@ func (v *view) staleReleases() []string {
 	return out
 }
 
+// networkRelease returns the Helm release that is the network plugin, if there is one.
+func (v *view) networkRelease() (want desired.HelmRelease, found bool) {
+	i := slices.IndexFunc(v.in.HelmReleases, func(r desired.HelmRelease) bool { return r.Network })
+	if i < 0 {
+		return want, false
+	}
+	return v.in.HelmReleases[i], true
+}
+
 // isStale reports whether a release differs from the manifest, or its objects were changed since.
 func (v *view) isStale(want desired.HelmRelease, is observed.HelmRelease) bool {
 	return !is.Managed || is.Status != observed.ReleaseDeployed || is.Source != want.Source || is.Values != want.Values ||
 		len(v.in.Is.API.Compared[want.Key()].Differences) > 0
 }
 
-// undeclaredReleases lists the Helm releases that kubeone installed and that are no longer in the manifest.
+// undeclaredReleases lists the Helm releases that kubeone installed and that are no longer in the manifest. A network
+// plugin stays: the pods need it until they have another one.
 func (v *view) undeclaredReleases() []string {
 	if !v.in.KnowsAddons || v.in.About != nil {
 		return nil
 	}
 	var out []string
 	for key, is := range v.in.Is.API.HelmReleases {
-		if is.Managed && !slices.ContainsFunc(v.in.HelmReleases, func(want desired.HelmRelease) bool {
-			return want.Key() == key
-		}) {
+		isDesired := slices.ContainsFunc(v.in.HelmReleases, func(want desired.HelmRelease) bool { return want.Key() == key })
+		if is.Managed && !isDesired && !v.in.Want.Network.CNI.IsRelease(key) {
 			out = append(out, key)
 		}
 	}

@@ -78,3 +78,100 @@ func TestHelmReleases(t *testing.T) {
 		})
 	}
 }
+
+// withNetworkRelease returns a healthy cluster whose network plugin is a Helm release.
+func withNetworkRelease() Input {
+	in := healthyCluster(1, 1)
+	in.Want.Network.CNI.Name, in.Want.Network.CNI.Releases = "cilium", []string{"cilium"}
+	in.Addons, in.KnowsAddons = nil, true
+	in.HelmReleases = []desired.HelmRelease{{
+		Namespace: "kube-system", Name: "cilium", Source: "chart", Values: "values", Network: true,
+	}}
+	in.Is.API.Addons = nil
+	in.Is.API.HelmReleases = map[string]observed.HelmRelease{"kube-system/cilium": {
+		Status: observed.ReleaseDeployed, Managed: true, Source: "chart", Values: "values",
+	}}
+	return in
+}
+
+func TestANetworkPluginThatIsARelease(t *testing.T) {
+	t.Parallel()
+	const key = "kube-system/cilium"
+	for name, c := range map[string]struct {
+		change   func(*Input)
+		route    fsm.Route
+		apply    []string
+		problem  string
+		warnings []string
+	}{
+		"current": {change: func(*Input) {}, route: fsm.Nothing},
+		"other values": {change: func(in *Input) { in.HelmReleases[0].Values = "new" }, route: fsm.Resources,
+			apply: []string{key}},
+		"wanted instead of flannel": {
+			change: func(in *Input) {
+				in.Is.API.Addons, in.Is.API.HelmReleases = map[string]string{"flannel": "a"}, nil
+			},
+			route: fsm.Error, problem: "NetworkPluginChanged(deployed=flannel, wanted=cilium)",
+		},
+		"flannel wanted instead": {
+			change: func(in *Input) { in.Want.Network.CNI.Name, in.HelmReleases = "flannel", nil },
+			route:  fsm.Error, problem: "NetworkPluginChanged(deployed=cilium, wanted=flannel)",
+		},
+		"now of another tool": {
+			change: func(in *Input) { in.Want.Network.CNI.Name, in.HelmReleases = "external", nil },
+			route:  fsm.Nothing, warnings: []string{"NetworkPluginChanged(deployed=cilium, wanted=external)"},
+		},
+		"a release of the manifest": {
+			change: func(in *Input) { in.Want.Network.CNI.Name, in.HelmReleases[0].Network = "external", false },
+			route:  fsm.Nothing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := withNetworkRelease()
+			c.change(&in)
+			d := Decide(in)
+			var warnings []string
+			for _, w := range d.Warnings {
+				if w.Code == problem.NetworkPluginChanged {
+					warnings = append(warnings, w.String())
+				}
+			}
+			if d.Route != c.route || c.problem != "" && (len(d.Problems) != 1 || d.Problems[0].String() != c.problem) {
+				t.Errorf("route %s: %v", d.Route, d.Problems)
+			}
+			if diff := cmp.Diff(c.apply, d.HelmReleases) + cmp.Diff(c.warnings, warnings); diff != "" {
+				t.Error(diff)
+			}
+			if len(d.RemoveReleases) > 0 {
+				t.Errorf("the network is removed: %v", d.RemoveReleases)
+			}
+		})
+	}
+}
+
+func TestKubeProxyIsRemovedOnceItIsReplaced(t *testing.T) {
+	t.Parallel()
+	replaced := func() Input {
+		in := withNetworkRelease()
+		in.Want.Network.KubeProxy.Skip, in.Want.Network.CNI.Features.ReplacesKubeProxy = true, true
+		in.Is.API.Pods = append(in.Is.API.Pods, observed.Pod{App: kubeProxy, Node: "w-1", Ready: observed.Yes})
+		return in
+	}
+	for name, c := range map[string]struct {
+		change func(*Input)
+		want   bool
+	}{
+		"replaced":         {func(*Input) {}, true},
+		"not replaced":     {func(in *Input) { in.Want.Network.CNI.Features.ReplacesKubeProxy = false }, false},
+		"installed":        {func(in *Input) { in.Want.Network.KubeProxy.Skip = false }, false},
+		"for a part of it": {func(in *Input) { in.Limit = map[string]bool{"192.0.0.1": true} }, false},
+		"already removed":  {func(in *Input) { in.Is.API.Pods = nil }, false},
+	} {
+		in := replaced()
+		c.change(&in)
+		if d := Decide(in); d.RemoveKubeProxy != c.want {
+			t.Errorf("%s: route %s, removes kube-proxy: %t", name, d.Route, d.RemoveKubeProxy)
+		}
+	}
+}

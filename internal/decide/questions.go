@@ -234,6 +234,9 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if releases := append(v.staleReleases(), v.undeclaredReleases()...); len(releases) > 0 {
 		stale = append(stale, "Helm release "+problem.List(releases))
 	}
+	if v.replacesKubeProxy() {
+		stale = append(stale, "kube-proxy, whose work the network plugin does,")
+	}
 	if machines := append(v.missingMachines(), v.oldMachines()...); len(machines) > 0 {
 		stale = append(stale, "MachineDeployment "+problem.List(machines))
 	}

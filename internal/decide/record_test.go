@@ -77,7 +77,7 @@ func TestAddonsThatCannotBeReadAreLeftAlone(t *testing.T) {
 	if d := Decide(in); d.Hosts["192.0.1.1"].Condition != condition.Unready {
 		t.Errorf("a Node that is not Ready is excused, as if the network plugin was missing: %+v", d.Hosts["192.0.1.1"])
 	}
-	for _, other := range []string{"canal", "cilium"} {
+	for _, other := range []string{"canal", "weaveNet"} {
 		in = healthyCluster(3, 1)
 		in.spoilRecordKey(observed.RecordAddons)
 		in.Want.Network.CNI.Name, in.Addons = other, nil

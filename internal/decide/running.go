@@ -69,6 +69,14 @@ func NotRunning(want desired.Network, is observed.API) []Absence {
 	return out
 }
 
+// replacesKubeProxy reports whether there still are pods of kube-proxy, whose work the network plugin is to do.
+func (v *view) replacesKubeProxy() bool {
+	want := v.in.Want.Network
+	return v.in.About == nil && v.in.Limit == nil && v.in.Want.Endpoint.Later == "" &&
+		want.KubeProxy.Skip && want.CNI.Features.ReplacesKubeProxy &&
+		slices.ContainsFunc(v.in.Is.API.Pods, func(p observed.Pod) bool { return p.App == kubeProxy })
+}
+
 // nodesWithoutApp returns the Nodes that are Ready and have no ready pod of the app.
 func nodesWithoutApp(app string, is observed.API) []string {
 	has := make(map[string]bool, len(is.Nodes))

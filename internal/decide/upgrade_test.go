@@ -298,7 +298,7 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 	if _, deployed := in.Is.API.Addons["flannel"]; !deployed {
 		t.Fatal("a healthy cluster has its plugin")
 	}
-	for _, other := range []string{"canal", "cilium"} { // one that kubeone deploys, and one that it does not
+	for _, other := range []string{"canal", "weaveNet"} { // one that kubeone deploys, and one that it does not
 		in.Want.Network.CNI.Name, in.Addons = other, nil
 		if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 ||
 			d.Problems[0].String() != "NetworkPluginChanged(deployed=flannel, wanted="+other+")" {
@@ -311,7 +311,7 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 		t.Errorf("route %s: %+v, %+v", d.Route, d.Problems, d.Warnings)
 	}
 	// Another program has deployed it from the beginning.
-	in.Want.Network.CNI.Name = "cilium"
+	in.Want.Network.CNI.Name = "weaveNet"
 	in.Is.API.Addons = nil
 	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("route %s: %+v", d.Route, d.Problems)

@@ -29,6 +29,16 @@ func (e *Engine) addonsOf(want desired.Cluster) []addons.Addon {
 	return slices.DeleteFunc(slices.Clone(e.addons), func(a addons.Addon) bool { return want.LacksDefaultAddon(a.Name) })
 }
 
+// awaitedAddons returns the addons of a run, and for a network plugin that is a Helm release, the workloads to wait
+// for.
+func (e *Engine) awaitedAddons(want desired.Cluster) []addons.Addon {
+	out := e.addonsOf(want)
+	for _, r := range e.network {
+		out = append(out, addons.Addon{Name: r.Name, Wait: r.Workloads})
+	}
+	return out
+}
+
 // Addons returns the state of all addons that are desired or in the cluster, as the proposal observed them: first the
 // desired ones in the order in which they are applied, then the others by name, then Helm releases. Without an answer
 // of the API, none is Applied.
@@ -73,7 +83,7 @@ func (e *Engine) releaseStates(api observed.API) []AddonState {
 		is, found := api.HelmReleases[key]
 		compared := api.Compared[key]
 		s := AddonState{
-			Name: key, Custom: true, Helm: true, Applied: found, Objects: is.Objects,
+			Name: key, Custom: !e.cfg.Want.Network.CNI.IsRelease(key), Helm: true, Applied: found, Objects: is.Objects,
 			Differences: compared.Differences, Problem: cmp.Or(is.Problem, compared.Problem),
 		}
 		if want, desired := e.helmRelease(key); desired {

@@ -173,7 +173,7 @@ func (e *Engine) newRun(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 		Scripts: p.Scripts,
 		Blobs:   e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
 		Credentials: e.cfg.Credentials, Connect: e.cfg.Connect, CheckLock: held.Check,
-		Addons: e.addonsOf(p.Want), Releases: e.helmReleases(p.charts), Manifest: e.cfg.Manifest, Lock: held.Hosts,
+		Addons: e.awaitedAddons(p.Want), Releases: e.helmReleases(p.charts), Manifest: e.cfg.Manifest, Lock: held.Hosts,
 		RunID: o.RunID, Holder: e.cfg.Holder,
 		Exclusive: held.Scope.Cluster, Parallel: e.cfg.Parallel, Files: e.cfg.Files, RunHook: e.cfg.RunHook,
 		Emit: func(ev apply.Event) { e.emitEvent(o, ev) }, Now: e.cfg.Now,

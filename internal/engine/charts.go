@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"kubeone/internal/addons"
 	"kubeone/internal/addons/chart"
@@ -128,23 +129,30 @@ func (e *Engine) releaseDiff(ctx context.Context, client *cluster.Client, p Prop
 
 // helmRelease returns a desired Helm release, with its values.
 func (e *Engine) helmRelease(key string) (addons.HelmRelease, bool) {
-	if e.cfg.Addons != nil {
-		for _, r := range e.cfg.Addons.Releases {
-			if r.Key() == key {
-				return r, true
-			}
+	for _, r := range e.releases() {
+		if r.Key() == key {
+			return r, true
 		}
 	}
 	return addons.HelmRelease{}, false
 }
 
-// releaseKeys returns the keys of the desired Helm releases, or nil if they are unknown.
-func (e *Engine) releaseKeys() []string {
+// releases returns the desired Helm releases, in the order in which they are applied: first the network plugin, if it
+// is one, then those of the manifest.
+func (e *Engine) releases() []addons.HelmRelease {
 	if e.cfg.Addons == nil {
+		return e.network
+	}
+	return slices.Concat(e.network, e.cfg.Addons.Releases)
+}
+
+// releaseKeys returns the keys of the desired Helm releases, or nil if none is known.
+func (e *Engine) releaseKeys() []string {
+	if e.cfg.Addons == nil && e.network == nil {
 		return nil
 	}
 	out := []string{}
-	for _, r := range e.cfg.Addons.Releases {
+	for _, r := range e.releases() {
 		out = append(out, r.Key())
 	}
 	return out

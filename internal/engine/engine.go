@@ -80,6 +80,8 @@ type KnownCA interface {
 type Engine struct {
 	cfg    Config
 	addons []addons.Addon
+	// network is the Helm release of the network plugin, or none.
+	network []addons.HelmRelease
 	// addonObjects holds the objects of addons, and of addons of kubeone that can be removed, by addon. It lacks addons
 	// whose objects are unknown.
 	addonObjects map[string][]observed.AddonObject
@@ -154,6 +156,13 @@ func (e *Engine) renderAddons() error {
 	want.Artifacts = map[string]desired.Artifacts{names.Arch: names}
 	if e.addons, err = addons.Render(want); err != nil {
 		return err
+	}
+	plugin, isRelease, err := addons.NetworkRelease(want)
+	if err != nil {
+		return err
+	}
+	if isRelease {
+		e.network = []addons.HelmRelease{plugin}
 	}
 	if e.cfg.Addons != nil {
 		custom, err := addons.Custom(want, e.addons, *e.cfg.Addons)

@@ -208,14 +208,14 @@ func TestWhatARequestDoesNotAllowIsRefused(t *testing.T) {
 
 func TestAClusterThatCannotBeChangedIsNot(t *testing.T) {
 	t.Parallel()
-	s := play(t, func(c *Config) { c.Want.Network.CNI.Name = "cilium" })
+	s := play(t, func(c *Config) { c.Want.Network.CNI.Name = "weaveNet" })
 	p, err := s.Propose(t.Context(), Apply{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var blocked *BlockedError
 	if _, err := s.CarryOut(t.Context(), p, RunOptions{}); !errors.As(err, &blocked) ||
-		!strings.Contains(err.Error(), "cilium") {
+		!strings.Contains(err.Error(), "weaveNet") {
 		t.Errorf("got %v", err)
 	}
 }

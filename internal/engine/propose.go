@@ -70,9 +70,9 @@ func (e *Engine) addAddons(in *decide.Input) {
 	}
 	if e.cfg.Addons != nil {
 		in.KnowsAddons, in.DeletedAddons = true, e.cfg.Addons.Delete
-		for _, r := range e.cfg.Addons.Releases {
-			in.HelmReleases = append(in.HelmReleases, r.Summary())
-		}
+	}
+	for _, r := range e.releases() {
+		in.HelmReleases = append(in.HelmReleases, r.Summary())
 	}
 }
 

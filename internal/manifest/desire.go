@@ -113,12 +113,19 @@ func newDNS(f v1beta2.Features) desired.DNS {
 }
 
 func newCNI(c v1beta2.CNI) desired.CNI {
-	out := desired.CNI{Name: c.Name(), Supported: plugins.Names(), Ports: plugins.Ports(c.Name())}
-	if p, ok := plugins.Find(out.Name); ok {
-		out.Files = p.Config(desired.Cluster{}).Files()
-	}
+	out := desired.CNI{Name: c.Name(), Supported: plugins.Names(), Releases: plugins.Charted()}
 	if c.Canal != nil {
 		out.MTU = c.Canal.MTU
+	}
+	if s := c.Cilium; s != nil {
+		out.Features = desired.CNIFeatures{
+			ReplacesKubeProxy: s.ReplacesKubeProxy(), Hubble: s.EnableHubble, L2Announcements: s.EnableL2Announcements,
+			GatewayAPI: s.EnableGatewayAPI, LocalRedirects: s.EnableLocalRedirectPolicy,
+		}
+		out.Values = s.HelmValues
+	}
+	if p, ok := plugins.Find(out.Name); ok {
+		out.Files, out.Ports = p.Config(desired.Cluster{}).Files(), p.Ports(out)
 	}
 	return out
 }

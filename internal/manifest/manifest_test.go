@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24,
 			CNI: desired.CNI{
 				Name: "flannel", Supported: plugins.Names(), Ports: plugins.Ports("flannel"),
-				Files: []string{"10-flannel.conflist"},
+				Files: []string{"10-flannel.conflist"}, Releases: plugins.Charted(),
 			},
 			KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
@@ -80,13 +80,38 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 	}{
 		{"canal is the default plugin", "",
 			func(n *desired.Network) {
-				n.CNI = desired.CNI{Name: "canal", MTU: 1450, Supported: plugins.Names(), Ports: plugins.Ports("canal"),
-					Files: []string{"10-canal.conflist"}}
+				n.CNI = desired.CNI{
+					Name: "canal", MTU: 1450, Supported: plugins.Names(), Releases: plugins.Charted(),
+					Ports: plugins.Ports("canal"), Files: []string{"10-canal.conflist"},
+				}
 			}},
-		{"cilium", "cni: {cilium: {}}",
-			func(n *desired.Network) { n.CNI = desired.CNI{Name: "cilium", Supported: plugins.Names()} }},
+		{"cilium", "cni: {cilium: {enableHubble: true, helmValues: {MTU: 1400}}}",
+			func(n *desired.Network) {
+				n.CNI = desired.CNI{
+					Name: "cilium", Supported: plugins.Names(), Releases: plugins.Charted(),
+					Files: []string{"05-cilium.conflist"}, Features: desired.CNIFeatures{Hubble: true},
+					Values: map[string]any{"MTU": 1400},
+				}
+				n.CNI.Ports = append(plugins.Ports("cilium"),
+					desired.PortRange{Ports: "4244", Protocol: "tcp", What: "cilium (Hubble)", From: "all hosts"})
+			}},
+		{"cilium without kube-proxy",
+			"cni: {cilium: {kubeProxyReplacement: strict, enableL2Announcements: true, enableGatewayAPI: true, " +
+				"enableLocalRedirectPolicy: true}}, kubeProxy: {skipInstallation: true}",
+			func(n *desired.Network) {
+				n.KubeProxy.Skip = true
+				n.CNI = desired.CNI{
+					Name: "cilium", Supported: plugins.Names(), Releases: plugins.Charted(),
+					Files: []string{"05-cilium.conflist"}, Ports: plugins.Ports("cilium"),
+					Features: desired.CNIFeatures{
+						ReplacesKubeProxy: true, L2Announcements: true, GatewayAPI: true, LocalRedirects: true,
+					},
+				}
+			}},
 		{"external", "cni: {external: {}}",
-			func(n *desired.Network) { n.CNI = desired.CNI{Name: "external", Supported: plugins.Names()} }},
+			func(n *desired.Network) {
+				n.CNI = desired.CNI{Name: "external", Supported: plugins.Names(), Releases: plugins.Charted()}
+			}},
 		{"nftables", "cni: {flannel: {}}, kubeProxy: {nftables: {}}",
 			func(n *desired.Network) { n.KubeProxy.Mode = "nftables" }},
 		{"no kube-proxy", "cni: {flannel: {}}, kubeProxy: {skipInstallation: true}",

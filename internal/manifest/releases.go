@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/addons"
 	"kubeone/internal/addons/chart"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/desired"
 )
 
 const (
@@ -21,12 +24,27 @@ const (
 	ociScheme          = "oci://"
 )
 
+// checkReleaseNames reports releases that have the names of others, or that of the network plugin.
+func (l *loader) checkReleaseNames() {
+	names := map[string]string{}
+	if plugin := l.cluster.ClusterNetwork.CNI.Name(); slices.Contains(plugins.Charted(), plugin) {
+		names[desired.NetworkNamespace+"/"+plugin] = "clusterNetwork.cni." + plugin
+	}
+	for i, r := range l.cluster.HelmReleases {
+		at, key := v1beta2.Item("helmReleases", i), r.Namespace+"/"+r.NameOfRelease()
+		if other, found := names[key]; found {
+			l.reportPath(at, Error, "give one of them another releaseName", fmt.Sprintf("is the same release as %s", other))
+		}
+		names[key] = at
+	}
+}
+
 // readReleases reads the values of Helm releases, if the caller wants them.
 func (l *loader) readReleases() {
+	l.checkReleaseNames()
 	if !l.ReadAddons {
 		return
 	}
-	names := map[string]string{}
 	for i, r := range l.cluster.HelmReleases {
 		at := v1beta2.Item("helmReleases", i)
 		out := addons.HelmRelease{
@@ -36,10 +54,6 @@ func (l *loader) readReleases() {
 		if r.Timeout != "" {
 			out.Timeout, _ = time.ParseDuration(r.Timeout) // validated
 		}
-		if other, found := names[out.Key()]; found {
-			l.reportPath(at, Error, "give one of them another releaseName", fmt.Sprintf("is the same release as %s", other))
-		}
-		names[out.Key()] = at
 		l.addons.Releases = append(l.addons.Releases, out)
 	}
 }

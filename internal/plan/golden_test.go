@@ -105,8 +105,21 @@ func goldenWorlds() map[string]func() decide.Input {
 		},
 		"install-not-carried-out": func() decide.Input {
 			in := bareCluster(3, 1)
-			in.Want.Network.CNI.Name, in.Addons = "cilium", nil
-			in.Want.NotCarriedOut = []string{"clusterNetwork.cni.cilium"}
+			in.Want.Network.CNI.Name, in.Addons = "weaveNet", nil
+			in.Want.NotCarriedOut = []string{"clusterNetwork.cni.weaveNet"}
+			return in
+		},
+		"install-release-network": func() decide.Input { return withReleaseNetwork(bareCluster(1, 1)) },
+		"upgrade-release-network-missing": func() decide.Input {
+			in := withReleaseNetwork(healthyCluster(1, 0))
+			in.Want.KubernetesVersion, in.Is.API.HelmReleases = "1.36.4", nil
+			return in
+		},
+		"kube-proxy-replaced": func() decide.Input {
+			in := withReleaseNetwork(healthyCluster(1, 1))
+			in.Want.Network.KubeProxy.Skip, in.Want.Network.CNI.Features.ReplacesKubeProxy = true, true
+			in.HelmReleases[0].Values = "replacement"
+			in.Is.API.Pods = append(in.Is.API.Pods, observed.Pod{App: "kube-proxy", Node: "w-1", Ready: observed.Yes})
 			return in
 		},
 		"install-resumed": halfInstalled,

@@ -9,6 +9,38 @@ import (
 	"kubeone/internal/plan/step"
 )
 
+// applyNetworkRelease plans the Helm release that is the network plugin, if its key is among these, and reports whether
+// it is.
+func (b *builder) applyNetworkRelease(keys []string) bool {
+	for _, want := range b.in.HelmReleases {
+		id := "release/" + want.Key()
+		if !want.Network || !slices.Contains(keys, want.Key()) || b.hasStep(id) {
+			continue
+		}
+		needs := slices.Clone(b.renamed)
+		if b.init != "" {
+			needs = append(needs, b.init)
+		}
+		b.addons = append(b.addons, b.onCluster(id, b.releaseStep(want, needs)))
+		return true
+	}
+	return false
+}
+
+// missingNetwork returns the key of the Helm release that is the network plugin, if the cluster lacks it.
+func (b *builder) missingNetwork() []string {
+	if b.in.About != nil || b.in.Want.Endpoint.Later != "" {
+		return nil
+	}
+	var out []string
+	for _, want := range b.in.HelmReleases {
+		if _, found := b.world.Is.API.HelmReleases[want.Key()]; want.Network && !found {
+			out = append(out, want.Key())
+		}
+	}
+	return out
+}
+
 // applyReleases plans the Helm releases with these keys, one after another, and returns the IDs of the steps. Charts
 // may run hooks and wait for pods, so the network, cluster DNS, addons and
 // images come first.

@@ -149,3 +149,47 @@ func TestMembersGetImagesOfWorkloadsFirst(t *testing.T) {
 		t.Errorf("images are fetched again:\n%s", planText(p))
 	}
 }
+
+// withReleaseNetwork gives the cluster a network plugin that is a Helm release.
+func withReleaseNetwork(in decide.Input) decide.Input {
+	in.Want.Network.CNI = desired.CNI{
+		Name: "cilium", Supported: []string{"flannel", "cilium", desired.ExternalCNI}, Releases: []string{"cilium"},
+	}
+	in.Addons = maps.Clone(in.Addons)
+	delete(in.Addons, "flannel")
+	in.HelmReleases = []desired.HelmRelease{{
+		Namespace: "kube-system", Name: "cilium", Chart: "https://charts.example.com/cilium-1.2.0.tgz", Source: "chart",
+		Values: "values", TimeoutSeconds: 300, Network: true,
+	}}
+	if in.Is.API.Reached == observed.Yes {
+		in.Is.API.Addons = maps.Clone(in.Is.API.Addons)
+		delete(in.Is.API.Addons, "flannel")
+		in.Is.API.HelmReleases = map[string]observed.HelmRelease{"kube-system/cilium": {
+			Revision: 1, Status: observed.ReleaseDeployed, Chart: "cilium", Version: "1.2.0", Managed: true, Source: "chart",
+			Values: "values",
+		}}
+	}
+	return in
+}
+
+// Nodes become Ready only with the network, and kube-proxy goes only after the plugin runs everywhere.
+func TestANetworkReleaseComesFirst(t *testing.T) {
+	t.Parallel()
+	const network = "release/kube-system/cilium"
+	p, _ := Build(Input{Decide: withReleaseNetwork(bareCluster(1, 1))})
+	if needs := stepByID(t, p, network).Needs; slices.Contains(needs, "await-workloads") {
+		t.Errorf("the network needs %v", needs)
+	}
+	for _, s := range p.Steps {
+		if s.Intent.Kind == step.NodeReady && !slices.Contains(s.Needs, network) {
+			t.Errorf("%s needs %v", s.ID, s.Needs)
+		}
+	}
+	if needs := stepByID(t, p, "await-workloads").Needs; !slices.Contains(needs, network) {
+		t.Errorf("the wait needs %v", needs)
+	}
+	p, _ = Build(Input{Decide: goldenWorlds()["kube-proxy-replaced"]()})
+	if needs := stepByID(t, p, string(step.RemoveKubeProxy)).Needs; !slices.Contains(needs, "await-workloads") {
+		t.Errorf("the removal of kube-proxy needs %v", needs)
+	}
+}

@@ -17,6 +17,7 @@ func (b *builder) applyResources(d decide.Decision) {
 	for _, id := range d.ControllerFiles {
 		b.controllerFiles(b.hostByID(id))
 	}
+	network := b.applyNetworkRelease(d.HelmReleases)
 	b.applyAddons(d.Addons)
 	for _, id := range d.Metadata {
 		if h := b.hostByID(id); !b.hasStep(b.stepID(step.NodeReady, h)) {
@@ -46,17 +47,32 @@ func (b *builder) applyResources(d decide.Decision) {
 		b.addons = append(b.addons, b.applyReleases(d.HelmReleases)...)
 	}
 	switch {
-	case len(d.Addons)+len(d.System) > 0:
+	case len(d.Addons)+len(d.System) > 0 || network:
 		b.awaitWorkloads("addons were applied")
 	case len(d.Settings) > 0:
 		b.awaitWorkloads("settings were changed")
 	}
+	b.removeKubeProxy(d)
 	b.applyReleases(d.HelmReleases)
 	b.removeReleases(d.RemoveReleases)
 	b.planMachineDeployments(d)
 	if d.Record {
 		b.saveRecord(b.recordReason())
 	}
+}
+
+// removeKubeProxy plans to delete kube-proxy after the network plugin runs everywhere. Until then both serve Services.
+func (b *builder) removeKubeProxy(d decide.Decision) {
+	if !d.RemoveKubeProxy || b.hasStep(string(step.RemoveKubeProxy)) {
+		return
+	}
+	b.awaitWorkloads("kube-proxy is removed")
+	b.onCluster(string(step.RemoveKubeProxy), Step{
+		Intent: plainIntent(step.RemoveKubeProxy), Action: Remove, Title: "remove kube-proxy",
+		Reason:  "the network plugin " + b.in.Want.Network.CNI.Name + " does its work",
+		Needs:   []string{"await-workloads"},
+		Changes: []string{"delete its DaemonSet, configuration and permissions; its rules stay on hosts until they restart"},
+	})
 }
 
 // recordReason returns why the record must change.

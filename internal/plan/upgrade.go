@@ -25,6 +25,7 @@ func (b *builder) upgradeHosts(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	missing := b.missingAddons()
 	b.applyAddons(missing)
+	network := b.applyNetworkRelease(b.missingNetwork())
 	fetched := b.fetchAll(d)
 	control, workers := b.splitByRole(d.Upgrades)
 	control, workers = b.interruptedFirst(control), b.interruptedFirst(workers)
@@ -45,7 +46,7 @@ func (b *builder) upgradeHosts(d decide.Decision) bool {
 	}
 	b.upgradeWorkers(d, workers, last)
 	b.barrier = set.Union(b.barrier, last) // addons and joins follow the control plane's version
-	if len(missing) > 0 {
+	if len(missing) > 0 || network {
 		b.awaitWorkloads("addons were applied")
 	}
 	b.in.Options = b.in.After(fsm.Upgrade)

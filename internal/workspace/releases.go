@@ -150,6 +150,15 @@ func (r *releases) findRelease(ctx context.Context, want release.Want) (desired.
 }
 
 func (r *releases) Chart(ctx context.Context, from chart.Source) ([]byte, error) {
+	for _, p := range r.published {
+		switch {
+		case p.URL != from.URL:
+		case p.Problem != "":
+			return nil, &release.ChartError{Chart: from.String(), Err: errors.New(p.Problem)}
+		default:
+			return p.Content, nil
+		}
+	}
 	key := from.Digest() + from.Version
 	r.mu.Lock()
 	archive, ok := r.charts[key]

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"testing"
 
+	"kubeone/internal/addons/chart"
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/engine"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
@@ -231,5 +234,40 @@ func TestThePublishedManifestIsReadInAdvance(t *testing.T) {
 	r, err := openReleases(t.Context(), Options{}, "https://mirror.invalid")
 	if err != nil || r.preparePublished(t.Context(), want) != nil || len(r.published) > 0 {
 		t.Errorf("another plugin: %+v, %v", r.published, err)
+	}
+}
+
+// The chart of the network plugin comes from where its other artifacts come from.
+func TestTheChartOfTheNetworkPluginIsAnArtifact(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	want := desired.Cluster{KubernetesVersion: "1.36.3"}
+	want.Network.CNI.Name = "cilium"
+	served := http.NewServeMux()
+	served.HandleFunc("/helm.cilium.io/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "chart") })
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	from := chart.Source{URL: plugins.Published("cilium")[0].URL(), Version: plugins.Published("cilium")[0].Version}
+	find := func(mirror string) ([]byte, error) {
+		r, err := openReleases(t.Context(), Options{InsecureMirror: true, TrustSource: true}, mirror)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		if err := r.preparePublished(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		return r.Chart(t.Context(), from)
+	}
+	if got, err := find(server.URL); err != nil || string(got) != "chart" {
+		t.Errorf("from a mirror: %q, %v", got, err)
+	}
+	server.Close()
+	if got, err := find(server.URL); err != nil || string(got) != "chart" {
+		t.Errorf("from the cache: %q, %v", got, err)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	var failure *release.ChartError
+	if got, err := find(server.URL); !errors.As(err, &failure) || errors.Is(err, release.ErrNoChart) {
+		t.Errorf("without an answer: %q, %v", got, err)
 	}
 }

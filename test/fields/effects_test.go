@@ -114,6 +114,13 @@ func (e effects) addObjects(t *testing.T, want desired.Cluster, machines []map[s
 	if err != nil {
 		t.Fatal(err)
 	}
+	release, isRelease, err := addons.NetworkRelease(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isRelease {
+		e["Helm release "+release.Name] = yamlLines(t, release.Values)
+	}
 	for _, addon := range rendered {
 		for _, o := range addon.Objects {
 			e[o.GetKind()+" "+o.GetName()] = yamlLines(t, o.Object)

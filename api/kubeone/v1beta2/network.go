@@ -33,7 +33,7 @@ type CNI struct {
 	// Canal is Calico's policies with flannel's network.
 	Canal *CanalSpec `json:"canal,omitempty"`
 	// Cilium is the eBPF network.
-	Cilium *CiliumSpec `json:"cilium,omitempty" carried:"no"`
+	Cilium *CiliumSpec `json:"cilium,omitempty"`
 	// WeaveNet is the Weave network, whose project ended in 2024. It is refused.
 	WeaveNet *WeaveNetSpec `json:"weaveNet,omitempty" carried:"no"`
 	// Flannel is a VXLAN network without NetworkPolicies.
@@ -89,6 +89,13 @@ type CiliumSpec struct {
 	EnableGatewayAPI bool `json:"enableGatewayAPI,omitempty"`
 	// EnableLocalRedirectPolicy allows local redirect policies. Default: false.
 	EnableLocalRedirectPolicy bool `json:"enableLocalRedirectPolicy,omitempty"`
+	// HelmValues are values of cilium's chart. They override those that kubeone sets.
+	HelmValues Raw `json:"helmValues,omitempty" secret:"keys"`
+}
+
+// ReplacesKubeProxy reports whether cilium does kube-proxy's work.
+func (c CiliumSpec) ReplacesKubeProxy() bool {
+	return c.KubeProxyReplacement == "strict" || c.KubeProxyReplacement == "true"
 }
 
 // WeaveNetSpec configures Weave.

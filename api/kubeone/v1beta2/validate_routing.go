@@ -25,7 +25,7 @@ func (f *findings) cni(n ClusterNetworkConfig) {
 }
 
 func (f *findings) cilium(path string, c CiliumSpec, k *KubeProxyConfig) {
-	replaces := c.KubeProxyReplacement == "strict" || c.KubeProxyReplacement == "true"
+	replaces := c.ReplacesKubeProxy()
 	if !slices.Contains([]string{"", "strict", "disabled", "true", "false"}, c.KubeProxyReplacement) {
 		f.errorf(path+".kubeProxyReplacement", "use strict or disabled", "%q is not supported", c.KubeProxyReplacement)
 	}

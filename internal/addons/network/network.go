@@ -32,7 +32,7 @@ type Plugin interface {
 	// contains the file name.
 	Config(want desired.Cluster) Config
 	// Ports are the ports that other hosts must reach. There are none for a plugin that another tool deploys.
-	Ports() []desired.PortRange
+	Ports(cni desired.CNI) []desired.PortRange
 	// Traces are what the plugin leaves on a host. A reset removes them.
 	Traces() Traces
 }
@@ -48,12 +48,25 @@ type Publisher interface {
 	Settings(want desired.Cluster) (any, error)
 }
 
-// Manifest is a file of Kubernetes objects as a project publishes it, at https://HOST/PATH.
+// Charted is a Plugin that is a Helm release of its name in desired.NetworkNamespace, from the chart that its project
+// publishes. Its Objects returns none.
+type Charted interface {
+	Plugin
+	// Chart is the archive of the chart.
+	Chart() Manifest
+	// Values returns the values of the release. They may contain secrets from the manifest.
+	Values(want desired.Cluster) (map[string]any, error)
+}
+
+// Manifest is a file as a project publishes it, at https://HOST/PATH: Kubernetes objects, or the archive of a chart.
 type Manifest struct {
 	Name       string // as a part of a release
 	Version    string // without v
 	Host, Path string
 }
+
+// URL returns the official location.
+func (m Manifest) URL() string { return "https://" + m.Host + "/" + m.Path }
 
 // Binary is one archive with a program, as released on GitHub.
 type Binary struct {

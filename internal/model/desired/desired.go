@@ -6,6 +6,7 @@ package desired
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -112,7 +113,30 @@ type CNI struct {
 	// Files lists the plugin's own configuration files in /etc/cni/net.d; none for ExternalCNI.
 	Files []string `json:"files,omitempty"`
 	// Ports lists the ports at which the plugin reaches other hosts.
-	Ports []PortRange `json:"ports,omitempty"`
+	Ports    []PortRange `json:"ports,omitempty"`
+	Features CNIFeatures `json:"features,omitzero"`
+	// Values are the manifest's own values for the chart of the plugin. They may contain secrets.
+	Values map[string]any `json:"-"`
+	// Releases lists the plugins among Supported that are Helm releases, of their name in NetworkNamespace.
+	Releases []string `json:"releases,omitempty"`
+}
+
+// NetworkNamespace is the namespace of the Helm release of a network plugin.
+const NetworkNamespace = "kube-system"
+
+// CNIFeatures are what a network plugin does in addition to the pod network.
+type CNIFeatures struct {
+	ReplacesKubeProxy bool `json:"replacesKubeProxy,omitempty"`
+	Hubble            bool `json:"hubble,omitempty"` // an overview of the traffic
+	L2Announcements   bool `json:"l2Announcements,omitempty"`
+	GatewayAPI        bool `json:"gatewayAPI,omitempty"`
+	LocalRedirects    bool `json:"localRedirects,omitempty"` // allows local redirect policies
+}
+
+// IsRelease reports whether the Helm release with that key, "namespace/name", is a network plugin of this program.
+func (c CNI) IsRelease(key string) bool {
+	name, found := strings.CutPrefix(key, NetworkNamespace+"/")
+	return found && slices.Contains(c.Releases, name)
 }
 
 // CarriedOut reports whether kubeone can make a cluster with this network plugin.

@@ -10,6 +10,8 @@ type HelmRelease struct {
 	Source, Values string
 	// TimeoutSeconds limits each operation on the release.
 	TimeoutSeconds int
+	// Network says that the release is the network plugin.
+	Network bool
 }
 
 // Key returns "namespace/name".

@@ -77,6 +77,7 @@ var rows = []row{
 	snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
 	removeAutoApprovalRow(), revokeTokensRow(),
 	nodeReadyRow(), applyAddonRow(), removeAddonRow(), applyReleaseRow(), removeReleaseRow(), setSystemRow(),
+	removeKubeProxyRow(),
 	approveServingRow(), awaitWorkloadsRow(),
 	createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
 	drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),

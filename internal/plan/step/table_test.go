@@ -103,7 +103,7 @@ func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 		ResetHost, Purge, // of a whole cluster, which ends
 		RemoveAutoApproval, RevokeTokens, NodeReady, ApplyAddon, RemoveAddon, ApplyRelease, RemoveRelease, CreateMachines,
 		UpgradeMachines,
-		SetSystem, ApproveServing, AwaitWorkloads, SaveRecord,
+		SetSystem, RemoveKubeProxy, ApproveServing, AwaitWorkloads, SaveRecord,
 		DrainNode, Uncordon, DeleteNode, DeleteMachines, AwaitHosts, Hooks, OperatorHooks,
 	} {
 		want[none] = quorum.NoDisruption

@@ -197,6 +197,11 @@ func (a *api) SetKubeProxy(ctx context.Context, _ settings.Change) error {
 	return a.needAPI(ctx, "SetSystem")
 }
 
+// RemoveKubeProxy carries out the plan's step.
+func (a *api) RemoveKubeProxy(ctx context.Context) error {
+	return a.carryOutStep(ctx, step.RemoveKubeProxy, "")
+}
+
 // PublishEndpoint carries out the plan's step.
 func (a *api) PublishEndpoint(ctx context.Context, _ string, _ []string) error {
 	return a.carryOutStep(ctx, step.PublishEndpoint, "")

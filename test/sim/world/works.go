@@ -89,6 +89,7 @@ var works = map[step.Kind]work{
 	step.RemoveAddon:        {request: requestAnswered},
 	step.ApplyRelease:       {request: requestAnswered},
 	step.RemoveRelease:      {request: requestAnswered},
+	step.RemoveKubeProxy:    {request: requestAnswered},
 	step.AwaitWorkloads:     {request: requestAnswered},
 	step.CreateMachines:     {request: requestAnswered},
 	step.UpgradeMachines:    {request: requestAnswered},

@@ -73,7 +73,7 @@ func (Plugin) Workloads() []resources.Workload {
 }
 
 // Ports returns the port of its VXLAN on Linux.
-func (Plugin) Ports() []desired.PortRange {
+func (Plugin) Ports(desired.CNI) []desired.PortRange {
 	return []desired.PortRange{{Ports: "8472", Protocol: "udp", What: "canal (VXLAN)", From: "all hosts"}}
 }
 

@@ -29,7 +29,7 @@ func (Plugin) Workloads() []resources.Workload { return nil }
 func (Plugin) Config(desired.Cluster) network.Config { return network.Config{} }
 
 // Ports returns none: they are unknown.
-func (Plugin) Ports() []desired.PortRange { return nil }
+func (Plugin) Ports(desired.CNI) []desired.PortRange { return nil }
 
 // Traces returns the interfaces of the most common plugins.
 func (Plugin) Traces() network.Traces {

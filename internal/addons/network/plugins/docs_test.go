@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kubeone/internal/addons/network"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/testutil/golden"
 )
 
@@ -29,8 +30,32 @@ kubeone sets the pod network, ~canal.mtu~ and the images, and uses the interface
 answers and the manifest is not in the cache, a plan that applies it cannot be carried out. The pods of canal write the
 CNI configuration themselves, before Calico is ready on the host.
 
-flannel was tested on real hosts. canal was not: tests apply its rules to a stand-in, and they were tried on the
-published file. Its containers have not run here.
+cilium connects hosts with VXLAN and enforces NetworkPolicies, both in eBPF. It is the [Helm release](helm.md)
+~kube-system/cilium~ of the chart that the Cilium project publishes ([ADR 48](adr/0048-cilium.md)), and ~helm list~
+shows it. ~clusterNetwork.cni.cilium~ has these fields:
+
+| field | what it does | tested |
+|---|---|---|
+| ~kubeProxyReplacement: strict~ | cilium serves Services; needs ~kubeProxy.skipInstallation~ | no |
+| ~enableHubble~ | deploys Hubble, its relay and its user interface | no |
+| ~enableL2Announcements~ | announces addresses of load balancers on the local network | no |
+| ~enableGatewayAPI~ | serves the Gateway API, whose definitions you install first | no |
+| ~enableLocalRedirectPolicy~ | allows local redirect policies | no |
+| ~helmValues~ | [values of the chart](https://docs.cilium.io/en/stable/helm-reference/); they precede kubeone's | no |
+
+- kubeone sets the pod CIDRs of Nodes as the pod network, the API endpoint, the range of NodePorts, the images, and two
+  operators, or one in a cluster of one host. A release in ~helmReleases~ must not have the same namespace and name.
+- With ~strict~, ~kubeone apply~ removes kube-proxy from a living cluster, after cilium runs on all Nodes. Rules of
+  kube-proxy stay on a host until it restarts; cilium precedes them.
+- The agents start Envoy themselves when a rule for HTTP, or the Gateway API, needs it. ~envoy.enabled: true~ in
+  ~helmValues~ gives it a DaemonSet of its own. Rules for HTTP, WireGuard and IPsec were not tested.
+- Images of Hubble and of features in ~helmValues~ are pulled from their own registries, and bundles do not contain
+  them.
+- A reset leaves routing rules of cilium until the host restarts.
+
+flannel was tested on real hosts. canal and cilium were not: tests apply the rules of canal to a stand-in, and they
+were tried on the published file. The published chart of cilium was rendered with the values of kubeone. Their
+containers have not run in a cluster of kubeone here.
 
 With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you do. kubeone then opens no
 [ports](ports.md) for the plugin, and [bundles](bundle.md) do not contain its images.
@@ -70,7 +95,7 @@ func TestPluginsAreDocumented(t *testing.T) {
 				namespaces = append(namespaces, "~"+w.Namespace+"~")
 			}
 		}
-		for _, r := range p.Ports() {
+		for _, r := range p.Ports(desired.CNI{}) {
 			ports = append(ports, r.Ports+"/"+r.Protocol)
 		}
 		for _, f := range p.Config(cluster(t, p)).Files() {

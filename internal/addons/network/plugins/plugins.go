@@ -6,6 +6,7 @@ import (
 
 	"kubeone/internal/addons/network"
 	"kubeone/internal/addons/network/canal"
+	"kubeone/internal/addons/network/cilium"
 	"kubeone/internal/addons/network/external"
 	"kubeone/internal/addons/network/flannel"
 	"kubeone/internal/model/desired"
@@ -13,7 +14,7 @@ import (
 
 // All returns the table. The first plugin is a bundle's default.
 func All() []network.Plugin {
-	return []network.Plugin{flannel.Plugin{}, canal.Plugin{}, external.Plugin{}}
+	return []network.Plugin{flannel.Plugin{}, canal.Plugin{}, cilium.Plugin{}, external.Plugin{}}
 }
 
 // Names returns the names of all plugins, in the table's order.
@@ -35,22 +36,36 @@ func Find(name string) (network.Plugin, bool) {
 	return all[i], true
 }
 
-// Ports returns the ports of the named plugin for other hosts.
+// Ports returns the ports of the named plugin, without additional features, for other hosts.
 func Ports(name string) []desired.PortRange {
 	if p, ok := Find(name); ok {
-		return p.Ports()
+		return p.Ports(desired.CNI{Name: name})
 	}
 	return nil
 }
 
-// Published returns the manifests that the named plugin's project publishes: one, or none.
+// Published returns the files that the named plugin's project publishes, and that only kubeone needs: the manifest of
+// its objects, its chart, or none.
 func Published(name string) []network.Manifest {
-	if p, ok := Find(name); ok {
-		if publisher, ok := p.(network.Publisher); ok {
-			return []network.Manifest{publisher.Manifest()}
-		}
+	p, _ := Find(name)
+	switch p := p.(type) {
+	case network.Publisher:
+		return []network.Manifest{p.Manifest()}
+	case network.Charted:
+		return []network.Manifest{p.Chart()}
 	}
 	return nil
+}
+
+// Charted returns the names of the plugins that are Helm releases.
+func Charted() []string {
+	var out []string
+	for _, p := range All() {
+		if _, ok := p.(network.Charted); ok {
+			out = append(out, p.Name())
+		}
+	}
+	return out
 }
 
 // Host returns what the cluster's plugin needs on a host, and what any plugin may have left there: the cluster may

@@ -24,7 +24,8 @@ func cluster(t *testing.T, p network.Plugin) desired.Cluster {
 	for _, i := range p.Images() {
 		a.Images = append(a.Images, desired.Image{Name: i.Registry + "/" + i.Repository + ":" + i.Tag})
 	}
-	for _, m := range Published(p.Name()) {
+	if publisher, ok := p.(network.Publisher); ok {
+		m := publisher.Manifest()
 		content, err := os.ReadFile("../" + p.Name() + "/testdata/" + p.Name() + ".yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -33,6 +34,23 @@ func cluster(t *testing.T, p network.Plugin) desired.Cluster {
 	}
 	c.Artifacts = map[string]desired.Artifacts{"amd64": a}
 	return c
+}
+
+// checkRelease checks what the other stages expect of a plugin that is a Helm release.
+func checkRelease(t *testing.T, p network.Charted, c desired.Cluster) {
+	t.Helper()
+	if _, err := p.Values(c); err != nil {
+		t.Errorf("%s: %v", p.Name(), err)
+	}
+	archive := p.Chart()
+	if !strings.HasSuffix(archive.Path, ".tgz") || !slices.Equal(Published(p.Name()), []network.Manifest{archive}) {
+		t.Errorf("%s: chart %+v, published %v", p.Name(), archive, Published(p.Name()))
+	}
+	for _, w := range p.Workloads() {
+		if w.Namespace != desired.NetworkNamespace {
+			t.Errorf("%s waits for %s, which is in another namespace than its release", p.Name(), w)
+		}
+	}
 }
 
 // What the other stages expect of each plugin.
@@ -51,6 +69,13 @@ func TestEveryPluginIsComplete(t *testing.T) {
 		objects, err := p.Objects(c)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if charted, ok := p.(network.Charted); ok {
+			checkRelease(t, charted, c)
+			if len(objects) > 0 {
+				t.Errorf("%s has objects besides its release", p.Name())
+			}
+			continue
 		}
 		names := map[string]bool{}
 		for _, o := range objects {
