@@ -26,7 +26,12 @@ func (b *Builder) addFiles(ctx context.Context, set *Set, want wishes, plugin ne
 			return err
 		}
 	}
-	return b.addManifests(ctx, set, plugin)
+	if err := b.addManifests(ctx, set, plugin); err != nil || plugin.files == nil {
+		return err
+	}
+	published, err := plugin.files(ctx, b)
+	set.Files = append(set.Files, published...)
+	return err
 }
 
 // addFile adds a download to a set. Its programs come from set.Bin, under their names with prefix.

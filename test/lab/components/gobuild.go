@@ -128,7 +128,28 @@ func writeModule(ctx context.Context, r Recipe, source, work string) error {
 	if err := os.WriteFile(filepath.Join(work, "go.mod"), text, 0o644); err != nil {
 		return err
 	}
+	if err := writeStubs(r, work); err != nil {
+		return err
+	}
 	return copyIfExists(filepath.Join(source, "go.sum"), filepath.Join(work, "go.sum"))
+}
+
+// writeStubs writes the modules that stand in for unpublished ones.
+func writeStubs(r Recipe, work string) error {
+	for module, source := range r.Stubs {
+		dir := filepath.Join(work, filepath.FromSlash(stubFolder(module)))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		file := fmt.Sprintf("module %s\n\ngo %s\n", module, goVersion)
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(file), 0o644); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "stub.go"), []byte(source), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func copyIfExists(from, to string) error {

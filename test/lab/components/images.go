@@ -41,7 +41,13 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes, network 
 			Entrypoint: []string{"/agnhost"}},
 	}
 	if network.images != nil {
-		specs = append(specs, network.images(imageParts{netfilter, shell, program, plugin})...)
+		parts := imageParts{netfilter: netfilter, shell: shell, program: program, plugin: plugin}
+		if network.layer != nil {
+			if parts.own, err = network.layer(ctx, b); err != nil {
+				return err
+			}
+		}
+		specs = append(specs, network.images(parts)...)
 	}
 	for _, name := range kubernetesImages {
 		spec := imageSpec{Name: name, Tag: tag, Layers: []layerSpec{program("usr/local/bin/" + name)}}

@@ -44,10 +44,16 @@ func moduleFile(r Recipe, editJSON []byte) ([]byte, error) {
 		old := strings.TrimSpace(replace.Old.Path + " " + replace.Old.Version)
 		lines = append(lines, fmt.Sprintf("replace %s => %s %s\n", old, path, version))
 	}
+	for module := range r.Stubs {
+		lines = append(lines, fmt.Sprintf("replace %s => ./%s\n", module, stubFolder(module)))
+	}
 	sort.Strings(lines)
 	text.WriteString(strings.Join(lines, ""))
 	return []byte(text.String()), nil
 }
+
+// stubFolder returns the folder of a stub beside the go.mod of the build.
+func stubFolder(module string) string { return "stubs/" + module }
 
 // publishedModule returns the published path and version of a module in a folder of its upstream repository.
 // Kubernetes' staging modules are v0.X.Y for Kubernetes v1.X.Y. The require directives name the others already.

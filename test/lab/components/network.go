@@ -21,6 +21,12 @@ type networkPlugin struct {
 	images       func(imageParts) []imageSpec
 	// manifests are stand-ins for manifests that a project publishes.
 	manifests []standIn
+	// layer is what the images need besides programs; nil for nothing.
+	layer func(context.Context, *Builder) (layerSpec, error)
+	// files are other files that its project publishes.
+	files func(context.Context, *Builder) ([]File, error)
+	// settings are those in the manifest of a lab, in YAML; "" for none.
+	settings string
 }
 
 // standIn is a file of a package of kubeone that is served at a URL without the scheme.
@@ -34,6 +40,7 @@ const calicoVersion = "v3.32.0"
 type imageParts struct {
 	netfilter, shell layerSpec
 	program, plugin  func(names ...string) layerSpec
+	own              layerSpec // networkPlugin.layer
 }
 
 // networkPlugins returns the table of plugins that can be built.
@@ -67,6 +74,12 @@ func networkPlugins() []networkPlugin {
 				Package: "kubeone/internal/addons/network/canal", Path: "testdata/canal.yaml",
 			}},
 		},
+		{
+			name: "cilium", recipes: []Recipe{ciliumRecipe()}, images: ciliumImages, layer: ciliumLayer,
+			files: ciliumFiles,
+			// The hosts lack the capability SYS_RESOURCE, which the chart adds by name to containers without privileges.
+			settings: "{helmValues: {securityContext: {privileged: true}}}",
+		},
 		{name: "external"},
 	}
 }
@@ -92,6 +105,14 @@ func (b *Builder) addManifests(ctx context.Context, set *Set, plugin networkPlug
 		set.Files = append(set.Files, File{m.URL, filepath.Join(kept, name)})
 	}
 	return nil
+}
+
+// CNISettings returns the settings of a network plugin in the manifest of a lab, in YAML.
+func CNISettings(name string) string {
+	if p, err := findNetworkPlugin(name); err == nil && p.settings != "" {
+		return p.settings
+	}
+	return "{}"
 }
 
 // CheckCNI returns an error unless the lab can build the network plugin.

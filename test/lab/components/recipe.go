@@ -20,6 +20,8 @@ type Recipe struct {
 	Tags, LDFlags string
 	// Also lists other modules ("path@version") that are required in exactly these versions.
 	Also []string
+	// Stubs are Go files that stand in for modules which are not published, by module path.
+	Stubs map[string]string `json:",omitempty"`
 	// Downloads are published files with programs of Packages. They are not part of the digest.
 	Downloads []Download `json:"-"`
 }

@@ -3,6 +3,8 @@ package fleet
 import (
 	"fmt"
 	"strings"
+
+	"kubeone/test/lab/components"
 )
 
 // ignoredPreflight are the kubeadm checks that every lab host fails.
@@ -26,7 +28,7 @@ clusterNetwork:
   serviceSubnet: 10.96.0.0/12
   ipFamily: %s
   cni:
-    %s: {}
+    %s: %s
   kubeProxy:
     nftables: {}
     conntrack:
@@ -39,7 +41,8 @@ features:
     deploy: false
 preflight:
   ignoreErrors: [%s]
-`, l.Name, l.KubernetesVersion, l.Endpoint, l.ipFamily(), l.CNI, strings.Join(ignoredPreflight, ", "))
+`, l.Name, l.KubernetesVersion, l.Endpoint, l.ipFamily(), l.CNI, components.CNISettings(l.CNI),
+		strings.Join(ignoredPreflight, ", "))
 	writeHosts(&text, "controlPlane", l.ControlPlanes(), l.PinHostKeys)
 	writeHosts(&text, "staticWorkers", l.Workers(), l.PinHostKeys)
 	return []byte(text.String())

@@ -1,0 +1,155 @@
+package components
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// CiliumVersion is the version of cilium: its images, its programs and its chart.
+const CiliumVersion = "v1.20.2"
+
+const ciliumModule = "github.com/cilium/cilium"
+
+// ciliumRecipe builds the programs of cilium's images. Two of its modules need help: gobgp is required in a version
+// that is no release, and the controllers of the multi-cluster API are not published. The operator takes one constant
+// from them.
+func ciliumRecipe() Recipe {
+	return Recipe{
+		Name: "cilium", Module: ciliumModule, Version: CiliumVersion, Tags: "ipam_provider_operator",
+		LDFlags: `-X "` + ciliumModule + `/pkg/version.ciliumVersion=` + CiliumVersion[1:] +
+			` lab 2026-01-01T00:00:00+00:00"`,
+		Packages: map[string]string{
+			"cilium-agent":            ciliumModule + "/daemon",
+			"cilium-cni":              ciliumModule + "/plugins/cilium-cni",
+			"cilium-dbg":              ciliumModule + "/cilium-dbg",
+			"cilium-health":           ciliumModule + "/cilium-health",
+			"cilium-health-responder": ciliumModule + "/cilium-health/responder",
+			"cilium-mount":            ciliumModule + "/tools/mount",
+			"cilium-sysctlfix":        ciliumModule + "/tools/sysctlfix",
+			"cilium-operator-generic": ciliumModule + "/operator",
+			"hubble-relay":            ciliumModule + "/hubble-relay",
+		},
+		Also: []string{"github.com/osrg/gobgp/v4@v4.7.0"},
+		Stubs: map[string]string{"sigs.k8s.io/mcs-api/controllers": `package controllers
+
+const DerivedServiceAnnotation = "multicluster.kubernetes.io/derived-service"
+`},
+	}
+}
+
+// ciliumImages returns the images of cilium. There is no Envoy, so no rules for HTTP.
+func ciliumImages(parts imageParts) []imageSpec {
+	programs := parts.program("usr/bin/cilium-agent", "usr/bin/cilium-dbg", "usr/bin/cilium-health",
+		"usr/bin/cilium-health-responder", "usr/bin/cilium-mount", "usr/bin/cilium-sysctlfix", "opt/cni/bin/cilium-cni")
+	programs.Links = map[string]string{"usr/bin/cilium": "cilium-dbg"}
+	return []imageSpec{
+		{Name: "cilium/cilium", Tag: CiliumVersion,
+			Layers: []layerSpec{mergeLayers(parts.netfilter, parts.shell, parts.own), programs}},
+		{Name: "cilium/operator-generic", Tag: CiliumVersion,
+			Layers: []layerSpec{parts.program("usr/bin/cilium-operator-generic")}},
+		{Name: "cilium/hubble-relay", Tag: CiliumVersion, Layers: []layerSpec{parts.program("usr/bin/hubble-relay")},
+			Entrypoint: []string{"/usr/bin/hubble-relay"}},
+	}
+}
+
+// ciliumLayer returns a layer with what the agent calls, and the source of the eBPF programs that it compiles.
+func ciliumLayer(ctx context.Context, b *Builder) (layerSpec, error) {
+	tools, err := ciliumTools(ctx)
+	if err != nil {
+		return tools, err
+	}
+	source, err := downloadModule(ctx, ciliumModule, CiliumVersion)
+	if err != nil {
+		return tools, err
+	}
+	scripts, err := b.ciliumScripts(ctx, source)
+	if err != nil {
+		return tools, err
+	}
+	datapath, err := folderLayer(filepath.Join(source, "bpf"), "var/lib/cilium/bpf", "tests", "complexity-tests")
+	return mergeLayers(tools, scripts, datapath), err
+}
+
+// ciliumTools returns a layer with what the agent calls.
+func ciliumTools(ctx context.Context) (layerSpec, error) {
+	err := EnsurePackages(ctx, map[string]string{
+		"/usr/bin/clang-19": "clang-19", "ipset": "ipset", "ip": "iproute2", "bash": "bash", "nsenter": "util-linux",
+	})
+	if err != nil {
+		return layerSpec{}, err
+	}
+	layer := layerSpec{Files: map[string]string{}, Links: map[string]string{"usr/bin/clang": "clang-19"}}
+	for _, name := range []string{"clang-19", "ipset", "ip", "tc", "bash", "nsenter", "mount"} {
+		if err := addProgram(ctx, layer, name); err != nil {
+			return layer, err
+		}
+	}
+	for _, name := range []string{"basename", "dirname", "env", "find", "grep", "true", "umount"} {
+		layer.Links["usr/bin/"+name] = "busybox"
+	}
+	return layer, nil
+}
+
+// ciliumScripts returns a layer with the scripts of cilium's image. Files in the module cache are not executable.
+func (b *Builder) ciliumScripts(ctx context.Context, source string) (layerSpec, error) {
+	scripts := []string{
+		"images/cilium/init-container.sh", "plugins/cilium-cni/install-plugin.sh", "plugins/cilium-cni/cni-uninstall.sh",
+	}
+	layer := layerSpec{Files: map[string]string{}}
+	dir, err := b.Cache.Entry(ctx, "scripts", "cilium-"+CiliumVersion, func(dir string) error {
+		for _, script := range scripts {
+			text, err := os.ReadFile(filepath.Join(source, script))
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(script)), text, 0o755); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, script := range scripts {
+		name := filepath.Base(script)
+		layer.Files[name] = filepath.Join(dir, name)
+	}
+	return layer, err
+}
+
+// ciliumFiles returns the chart, as its project publishes it.
+func ciliumFiles(ctx context.Context, b *Builder) ([]File, error) {
+	source, err := downloadModule(ctx, ciliumModule, CiliumVersion)
+	if err != nil {
+		return nil, err
+	}
+	chart, err := folderLayer(filepath.Join(source, "install", "kubernetes", "cilium"), "cilium")
+	if err != nil {
+		return nil, err
+	}
+	name := "cilium-" + CiliumVersion[1:] + ".tgz"
+	local, err := b.writeArchive(ctx, name, chart.Files)
+	return []File{{URL: "helm.cilium.io/" + name, Local: local}}, err
+}
+
+// folderLayer returns a layer with the files of a local folder below the path, without some of its folders.
+func folderLayer(folder, path string, without ...string) (layerSpec, error) {
+	layer := layerSpec{Files: map[string]string{}}
+	err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(folder, file)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(without, relative):
+			return fs.SkipDir
+		case entry.Type().IsRegular():
+			layer.Files[filepath.ToSlash(filepath.Join(path, relative))] = file
+		}
+		return nil
+	})
+	return layer, err
+}
