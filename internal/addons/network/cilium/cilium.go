@@ -122,8 +122,8 @@ func (p Plugin) Values(want desired.Cluster) (map[string]any, error) {
 		},
 		// Nodes have their pod CIDRs from kube-controller-manager, as with the other plugins.
 		"ipam": map[string]any{"mode": "kubernetes"},
-		"k8s":  map[string]any{"requireIPv4PodCIDR": true},
-		"ipv6": map[string]any{"enabled": strings.Contains(want.Network.IPFamily, "IPv6")},
+		"k8s":  map[string]any{"requireIPv4PodCIDR": true, "requireIPv6PodCIDR": want.Network.IsDualStack()},
+		"ipv6": map[string]any{"enabled": want.Network.IsDualStack()},
 		// The agents need the API before there are Services.
 		"k8sServiceHost":       want.Endpoint.Host,
 		"k8sServicePort":       want.Endpoint.Port,
