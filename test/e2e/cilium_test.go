@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"
 )
@@ -25,7 +26,7 @@ func TestCilium(t *testing.T) {
 	s := newScenario(t, fleet.Options{
 		Name: "cilium", ControlPlanes: 1, Workers: 1, KubernetesVersion: olderPatch, CNI: "cilium",
 	})
-	s.bare = s.snapshotAll()
+	mountBPF(s)
 	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"what runs in the cluster works", workloadRuns},
@@ -42,7 +43,7 @@ func TestCilium(t *testing.T) {
 // TestCiliumWithoutKubeProxy installs a cluster that never has kube-proxy.
 func TestCiliumWithoutKubeProxy(t *testing.T) {
 	s := newScenario(t, fleet.Options{Name: "ciliumkpr", ControlPlanes: 1, Workers: 1, CNI: "cilium"})
-	s.bare = s.snapshotAll()
+	mountBPF(s)
 	replaceKubeProxy(s)
 	s.runParts(
 		part{"bare hosts become a cluster without kube-proxy", installPlain},
@@ -51,6 +52,13 @@ func TestCiliumWithoutKubeProxy(t *testing.T) {
 		part{"network policies deny and allow across hosts", policiesHold},
 		part{"the cluster ends, and leaves nothing on its hosts", resetCluster},
 	)
+}
+
+// mountBPF mounts the file system of eBPF, as systemd does when a real host starts, and takes the snapshot of bare hosts.
+func mountBPF(s *scenario) {
+	_, err := operator.OnEach(s.Context(), s.Machines(), "mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf")
+	s.must(err)
+	s.bare = s.snapshotAll()
 }
 
 const (

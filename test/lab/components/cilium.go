@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 )
@@ -11,7 +12,10 @@ import (
 // CiliumVersion is the version of cilium: its images, its programs and its chart.
 const CiliumVersion = "v1.20.2"
 
-const ciliumModule = "github.com/cilium/cilium"
+const (
+	ciliumModule   = "github.com/cilium/cilium"
+	ciliumChartURL = "helm.cilium.io/cilium-1.20.2.tgz" // of CiliumVersion
+)
 
 // ciliumRecipe builds the programs of cilium's images. Two of its modules need help: gobgp is required in a version
 // that is no release, and the controllers of the multi-cluster API are not published. The operator takes one constant
@@ -128,9 +132,8 @@ func ciliumFiles(ctx context.Context, b *Builder) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := "cilium-" + CiliumVersion[1:] + ".tgz"
-	local, err := b.writeArchive(ctx, name, chart.Files)
-	return []File{{URL: "helm.cilium.io/" + name, Local: local}}, err
+	local, err := b.writeArchive(ctx, path.Base(ciliumChartURL), chart.Files)
+	return []File{{URL: ciliumChartURL, Local: local}}, err
 }
 
 // folderLayer returns a layer with the files of a local folder below the path, without some of its folders.

@@ -23,8 +23,9 @@ type networkPlugin struct {
 	manifests []standIn
 	// layer is what the images need besides programs; nil for nothing.
 	layer func(context.Context, *Builder) (layerSpec, error)
-	// files are other files that its project publishes.
+	// files are other files that its project publishes, and urls their URLs without the scheme.
 	files func(context.Context, *Builder) ([]File, error)
+	urls  []string
 	// settings are those in the manifest of a lab, in YAML; "" for none.
 	settings string
 }
@@ -76,7 +77,7 @@ func networkPlugins() []networkPlugin {
 		},
 		{
 			name: "cilium", recipes: []Recipe{ciliumRecipe()}, images: ciliumImages, layer: ciliumLayer,
-			files: ciliumFiles,
+			files: ciliumFiles, urls: []string{ciliumChartURL},
 			// The hosts lack the capability SYS_RESOURCE, which the chart adds by name to containers without privileges.
 			settings: "{helmValues: {securityContext: {privileged: true}}}",
 		},

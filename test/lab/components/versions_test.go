@@ -44,6 +44,7 @@ func TestNetworkPluginsMatchKubeone(t *testing.T) {
 				have = append(have, image.Name+":"+image.Tag)
 			}
 		}
+		have = append(have, built.urls...)
 		for _, m := range built.manifests {
 			have = append(have, m.URL)
 		}
