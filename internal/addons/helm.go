@@ -22,6 +22,8 @@ type HelmRelease struct {
 	// Network says that the release is the network plugin. Workloads are those of the plugin to wait for.
 	Network   bool
 	Workloads []resources.Workload
+	// CloudManager says that the release is the cloud's controller manager.
+	CloudManager bool
 }
 
 // Key returns "namespace/name".
@@ -32,6 +34,7 @@ func (r HelmRelease) Summary() desired.HelmRelease {
 	return desired.HelmRelease{
 		Namespace: r.Namespace, Name: r.Name, Chart: r.Chart.String(), Source: r.Chart.Digest(),
 		Values: chart.ValuesDigest(r.Values), TimeoutSeconds: int(r.Timeout.Seconds()), Network: r.Network,
+		CloudManager: r.CloudManager,
 	}
 }
 

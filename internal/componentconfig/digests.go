@@ -66,6 +66,9 @@ func digestsWith(in Input, kubelet string) map[string]string {
 	if h := in.Want.Hardening; h != "" {
 		digests[desired.HardeningDigest] = desired.HardeningNote(h)
 	}
+	if note := in.Want.CloudNote(); note != "" {
+		digests[desired.CloudDigest] = note
+	}
 	if in.Host.Role == desired.ControlPlane {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")

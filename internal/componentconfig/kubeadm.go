@@ -109,6 +109,9 @@ func nodeRegistration(in Input) object {
 // its owner is known even if the join fails later.
 func kubeletArgs(in Input) map[string]string {
 	flags := map[string]string{"node-ip": strings.Join(in.Want.Network.NodeAddresses(in.Host), ",")}
+	if in.Want.ExternalCloud != "" {
+		flags["cloud-provider"] = "external" // taints the Node until the cloud's controller manager has seen it
+	}
 	if in.Host.Machine != "" {
 		flags["node-labels"] = desired.OwnerLabel + "=" + in.Host.ID
 	}

@@ -42,6 +42,9 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 	if p := v.otherNetwork(); p != nil {
 		unfit = append(unfit, *p)
 	}
+	if p := v.otherCloud(); p != nil {
+		unfit = append(unfit, *p)
+	}
 	changed, taken := v.otherPlugin()
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
 	unfit = append(unfit, v.foreignDefinitions()...)
@@ -84,6 +87,20 @@ func (v *view) otherNetwork() *problem.Problem {
 		want, compared := v.in.Config[s.ID][desired.NetworkDigest]
 		if s.hasJoined() && known && compared && have != want {
 			return &problem.Problem{Code: problem.NetworkImmutable, Host: s.ID}
+		}
+	}
+	return nil
+}
+
+// otherCloud returns a problem if a host joined with another external cloud than the manifest has: a kubelet asks for the
+// cloud's controller manager only when it creates its Node.
+func (v *view) otherCloud() *problem.Problem {
+	for i := range v.hosts {
+		s := &v.hosts[i]
+		want, compared := v.in.Config[s.ID]
+		_, noted := s.is.Digests["kubelet"] // with the cloud, once the host has joined
+		if s.hasJoined() && noted && compared && s.is.Digests[desired.CloudDigest] != want[desired.CloudDigest] {
+			return &problem.Problem{Code: problem.CloudImmutable, Host: s.ID}
 		}
 	}
 	return nil

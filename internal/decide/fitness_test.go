@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
 )
@@ -37,5 +38,44 @@ func TestWhoAnswersForAComponentIsNamed(t *testing.T) {
 	if i < 0 || d.Warnings[i].Host != "192.0.1.1" ||
 		!slices.Equal(d.Warnings[i].Parameters["ports"].([]string), []string{"10248 (kubelet, user 1000)"}) {
 		t.Errorf("warnings %+v", d.Warnings)
+	}
+}
+
+// A kubelet asks for the cloud's controller manager only when it creates its Node.
+func TestAnExternalCloudIsForNewHosts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		noted, wanted string
+		interrupted   bool
+		refused       bool
+	}{
+		"none":                        {},
+		"as noted":                    {noted: "hetzner", wanted: "hetzner"},
+		"added":                       {wanted: "hetzner", refused: true},
+		"removed":                     {noted: "hetzner", refused: true},
+		"another":                     {noted: "aws", wanted: "hetzner", refused: true},
+		"added while the host joined": {wanted: "hetzner", interrupted: true},
+	} {
+		in := healthyCluster(1, 1)
+		in.Config = map[string]map[string]string{}
+		for id, is := range in.Is.Hosts {
+			is.Digests, in.Config[id] = map[string]string{"kubelet": "a"}, map[string]string{"kubelet": "a"}
+			if c.noted != "" {
+				is.Digests[desired.CloudDigest] = desired.Cluster{ExternalCloud: c.noted}.CloudNote()
+			}
+			if c.wanted != "" {
+				in.Config[id][desired.CloudDigest] = desired.Cluster{ExternalCloud: c.wanted}.CloudNote()
+			}
+			if c.interrupted {
+				is.Digests = nil
+			}
+			in.Is.Hosts[id] = is
+		}
+		refused := slices.ContainsFunc(Decide(in).Problems, func(p problem.Problem) bool {
+			return p.Code == problem.CloudImmutable
+		})
+		if refused != c.refused {
+			t.Errorf("%s: refused: %t", name, refused)
+		}
 	}
 }

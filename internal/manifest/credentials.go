@@ -44,8 +44,8 @@ type registryAuth struct {
 // registriesKind is the kind of the document registriesAuth.
 const registriesKind = "ContainerRuntimeContainerd"
 
-// unusedCredentials matches keys for clouds in credentials files for KubeOne. They are ignored.
-var unusedCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|` +
+// cloudCredentials matches keys for clouds in credentials files for KubeOne. Those of other clouds are ignored.
+var cloudCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|` +
 	`((MC|CCM|OSM)_)?(AWS|ARM|DIGITALOCEAN|GOOGLE|HCLOUD|KUBEVIRT|NUTANIX|OS|METAL|PACKET|VSPHERE|VCD)_[0-9A-Z_]+)$`)
 
 // readCredentials reads the registry credentials from the credentials file. They take precedence over those in the
@@ -65,7 +65,7 @@ func (l *loader) readCredentials() {
 		return
 	}
 	text := fieldValue(root, "registriesAuth")
-	l.removeUnusedKeys(root)
+	l.takeCloudKeys(root)
 	file := credentialsFile{}
 	l.credentialsDecoder("key of a credentials file", file).
 		decodeValue(place{node: root}, root, reflect.ValueOf(&file).Elem())
@@ -155,18 +155,27 @@ func shiftLines(n *yaml.Node, lines int) {
 	}
 }
 
-// removeUnusedKeys removes the keys that kubeone ignores, and warns about them.
-func (l *loader) removeUnusedKeys(root *yaml.Node) {
+// takeCloudKeys removes the keys for clouds, and keeps the values that the external cloud needs. It warns about others.
+func (l *loader) takeCloudKeys(root *yaml.Node) {
+	l.cloudKeys = map[string]string{}
 	for i := 0; i+1 < len(root.Content); {
-		key := root.Content[i]
-		if !unusedCredentials().MatchString(key.Value) {
+		key, value := root.Content[i], root.Content[i+1]
+		if !cloudCredentials().MatchString(key.Value) {
 			i += 2
 			continue
 		}
-		l.found = append(l.found, Problem{
-			File: l.CredentialsPath, Line: key.Line, Column: key.Column, Path: key.Value, Severity: Warning,
-			Message: "is not used by this version",
-		})
+		p := Problem{File: l.CredentialsPath, Line: key.Line, Column: key.Column, Path: key.Value, Severity: Warning}
+		switch {
+		case !l.usesCloudKey(key.Value):
+			p.Message = "is not used by this version"
+		case value.Kind != yaml.ScalarNode:
+			p.Severity, p.Message = Error, "expected text, got "+describeNode(value, true)
+		default:
+			l.cloudKeys[key.Value] = value.Value
+		}
+		if p.Message != "" {
+			l.found = append(l.found, p)
+		}
 		root.Content = slices.Delete(root.Content, i, i+2)
 	}
 }

@@ -45,6 +45,7 @@ func (l *loader) desiredCluster() desired.Cluster {
 		NodeLocalDNS:    l.nodeLocalDNS(),
 		EmbeddedAddons:  l.embeddedNames,
 		ReplacedAddons:  l.replaced,
+		ExternalCloud:   l.externalCloud(),
 		EncryptSecrets:  c.Features.EncryptionProviders != nil && c.Features.EncryptionProviders.Enable,
 		Certificates: desired.Certificates{
 			ValidityPeriod:   c.CertificateAuthority.CertificateValidityPeriod,

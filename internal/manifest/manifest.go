@@ -37,8 +37,8 @@ type Options struct {
 	// RunTerraform returns the output of "terraform output -json" in dir, or ErrNoTerraform. The default is the function
 	// RunTerraform of this package.
 	RunTerraform func(ctx context.Context, dir string) ([]byte, error)
-	// Getenv returns the value of an environment variable: TF_WORKSPACE, TF_DATA_DIR, and those
-	// that parameters of addons name. The default is os.Getenv.
+	// Getenv returns the value of an environment variable: TF_WORKSPACE, TF_DATA_DIR, those that parameters of addons name,
+	// and the credentials of an external cloud. The default is os.Getenv.
 	Getenv func(name string) string
 	// ReadAddons makes Load read and render the operator's own addons, which are in a folder next to the manifest.
 	ReadAddons bool
@@ -83,6 +83,7 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 		if !l.hasErrors() {
 			l.readAddons()
 			l.readReleases()
+			l.readCloud()
 		}
 	}
 	if l.hasErrors() {
@@ -107,6 +108,7 @@ type loader struct {
 	credentialsPositions positions
 	customSecrets        map[string]string            // from the credentials file
 	secretParams         map[string]map[string]string // of addons, by addon, from the credentials file
+	cloudKeys            map[string]string            // of the external cloud, from the credentials file
 	addons               *addons.Sources
 	embeddedNames        []string // listed addons of kubeone that are applied like custom addons
 	replaced             []string // default addons that the operator replaces with a subfolder

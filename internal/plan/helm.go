@@ -64,6 +64,39 @@ func (b *builder) applyReleases(keys []string) []string {
 	return out
 }
 
+// releasesBeforePods returns those of these Helm releases that ordinary pods may need: the cloud's controller manager, or
+// all if one of them may be the network plugin or the controller manager of another cloud.
+func (b *builder) releasesBeforePods(keys []string) []string {
+	managers := b.cloudManagers()
+	if b.in.Want.Network.CNI.Name == desired.ExternalCNI || b.in.Want.ExternalCloud != "" && len(managers) == 0 {
+		return keys
+	}
+	return slices.DeleteFunc(managers, func(key string) bool { return !slices.Contains(keys, key) })
+}
+
+// cloudManagers returns the keys of the desired Helm releases that are the cloud's controller manager.
+func (b *builder) cloudManagers() []string {
+	var out []string
+	for _, want := range b.in.HelmReleases {
+		if want.CloudManager {
+			out = append(out, want.Key())
+		}
+	}
+	return out
+}
+
+// missingManagers returns the keys of cloudManagers that are not in the cluster. If an installation was interrupted
+// before them, cluster DNS does not run, and an upgrade would wait for that.
+func (b *builder) missingManagers() []string {
+	if b.in.About != nil || b.in.Want.Endpoint.Later != "" {
+		return nil
+	}
+	return slices.DeleteFunc(b.cloudManagers(), func(key string) bool {
+		_, found := b.world.Is.API.HelmReleases[key]
+		return found
+	})
+}
+
 func (b *builder) releaseStep(want desired.HelmRelease, needs []string) Step {
 	is, found := b.world.Is.API.HelmReleases[want.Key()]
 	chart := b.charts[want.Key()]

@@ -43,9 +43,7 @@ func (b *builder) applyResources(d decide.Decision) {
 	b.systemSettings(d)
 	b.systemAddons(d)
 	b.removeAddons(d.RemoveAddons)
-	if b.in.Want.Network.CNI.Name == desired.ExternalCNI { // a release may be the network plugin
-		b.addons = append(b.addons, b.applyReleases(d.HelmReleases)...)
-	}
+	b.addons = append(b.addons, b.applyReleases(b.releasesBeforePods(d.HelmReleases))...)
 	switch {
 	case len(d.Addons)+len(d.System) > 0 || network:
 		b.awaitWorkloads("addons were applied")
@@ -165,7 +163,8 @@ func describeDeletions(deleted, kept []observed.AddonObject) []string {
 }
 
 // missingAddons returns the addons that are not in the cluster, sorted. If an installation was interrupted before the
-// network plugin, no Node is Ready, and an upgrade would wait for that.
+// network plugin, no Node is Ready, and an upgrade would wait for that. Of custom addons, it returns only the one that
+// the cloud's controller manager needs.
 func (b *builder) missingAddons() []string {
 	if b.in.About != nil || b.in.Want.Endpoint.Later != "" ||
 		b.world.Is.API.Record.IsUnreadable(observed.RecordAddons) {
@@ -173,8 +172,9 @@ func (b *builder) missingAddons() []string {
 	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(b.in.Addons)) {
-		if name != desired.ControllersAddon && !slices.Contains(b.in.CustomAddons, name) &&
-			b.world.Is.API.Addons[name] == "" {
+		isLater := name == desired.ControllersAddon ||
+			slices.Contains(b.in.CustomAddons, name) && name != desired.CloudAddon
+		if !isLater && b.world.Is.API.Addons[name] == "" {
 			out = append(out, name)
 		}
 	}

@@ -26,6 +26,7 @@ func (b *builder) upgradeHosts(d decide.Decision) bool {
 	missing := b.missingAddons()
 	b.applyAddons(missing)
 	network := b.applyNetworkRelease(b.missingNetwork())
+	b.addons = append(b.addons, b.applyReleases(b.missingManagers())...)
 	fetched := b.fetchAll(d)
 	control, workers := b.splitByRole(d.Upgrades)
 	control, workers = b.interruptedFirst(control), b.interruptedFirst(workers)

@@ -16,7 +16,9 @@ type field struct {
 }
 
 // carriedOut reports whether kubeone carries the field out, whatever its value.
-func (f field) carriedOut() bool { return f.carried == "" || f.carried == "without a cloud" }
+func (f field) carriedOut() bool {
+	return f.carried == "" || f.carried == "without a cloud" || f.carried == "with external"
+}
 
 // allFields returns the fields of the API's types, in their order.
 func allFields() []field {

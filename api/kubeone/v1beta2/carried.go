@@ -10,6 +10,9 @@ import (
 // carriedWithoutCloud is the tag of fields that are carried out for existing hosts only, not for clouds.
 const carriedWithoutCloud = "without a cloud"
 
+// carriedWithExternal is the tag of fields that are carried out only with cloudProvider.external.
+const carriedWithExternal = "with external"
+
 // ForExistingHosts returns the specification without the fields that are not carried out. An existing host cannot
 // follow them.
 func (p ProviderSpec) ForExistingHosts() ProviderSpec {
@@ -45,7 +48,8 @@ func (c *KubeOneCluster) ignored(counts func(reflect.StructField) bool) []string
 		if !ok {
 			return true
 		}
-		if tag == carriedWithoutCloud && c.CloudProvider.None != nil {
+		if tag == carriedWithoutCloud && c.CloudProvider.None != nil ||
+			tag == carriedWithExternal && c.CloudProvider.External {
 			return true
 		}
 		if tag == carriedByNothing {

@@ -5,34 +5,35 @@ type CloudProviderSpec struct {
 	// None is for hosts on no cloud, or on any cloud without integration.
 	None *NoneSpec `json:"none,omitempty"`
 	// AWS is Amazon Web Services.
-	AWS *AWSSpec `json:"aws,omitempty" carried:"no"`
+	AWS *AWSSpec `json:"aws,omitempty" carried:"with external"`
 	// Azure is Microsoft Azure.
-	Azure *AzureSpec `json:"azure,omitempty" carried:"no"`
+	Azure *AzureSpec `json:"azure,omitempty" carried:"with external"`
 	// DigitalOcean is DigitalOcean.
-	DigitalOcean *DigitalOceanSpec `json:"digitalocean,omitempty" carried:"no"`
+	DigitalOcean *DigitalOceanSpec `json:"digitalocean,omitempty" carried:"with external"`
 	// GCE is Google Compute Engine.
-	GCE *GCESpec `json:"gce,omitempty" carried:"no"`
+	GCE *GCESpec `json:"gce,omitempty" carried:"with external"`
 	// Hetzner is Hetzner Cloud.
-	Hetzner *HetznerSpec `json:"hetzner,omitempty" carried:"no"`
+	Hetzner *HetznerSpec `json:"hetzner,omitempty" carried:"with external"`
 	// Kubevirt are virtual machines in another Kubernetes cluster.
-	Kubevirt *KubevirtSpec `json:"kubevirt,omitempty" carried:"no"`
+	Kubevirt *KubevirtSpec `json:"kubevirt,omitempty" carried:"with external"`
 	// Nutanix is Nutanix.
-	Nutanix *NutanixSpec `json:"nutanix,omitempty" carried:"no"`
+	Nutanix *NutanixSpec `json:"nutanix,omitempty" carried:"with external"`
 	// Openstack is OpenStack.
-	Openstack *OpenstackSpec `json:"openstack,omitempty" carried:"no"`
-	// EquinixMetal is Equinix Metal.
+	Openstack *OpenstackSpec `json:"openstack,omitempty" carried:"with external"`
+	// EquinixMetal is Equinix Metal, which ended in 2026. It is refused.
 	EquinixMetal *EquinixMetalSpec `json:"equinixmetal,omitempty" carried:"no"`
 	// VMwareCloudDirector is VMware Cloud Director.
 	VMwareCloudDirector *VMwareCloudDirectorSpec `json:"vmwareCloudDirector,omitempty" carried:"no"`
 	// Vsphere is VMware vSphere.
-	Vsphere *VsphereSpec `json:"vsphere,omitempty" carried:"no"`
+	Vsphere *VsphereSpec `json:"vsphere,omitempty" carried:"with external"`
 
-	// External enables the cloud's own controller manager.
-	External bool `json:"external,omitempty" carried:"no,idle=false"`
-	// DisableBundledCSIDrivers leaves out the cloud's storage drivers. kubeone never installs them.
-	DisableBundledCSIDrivers bool `json:"disableBundledCSIDrivers,omitempty" carried:"nothing to do"`
-	// CloudConfig is the configuration file of the cloud's controller manager.
-	CloudConfig string `json:"cloudConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
+	// External installs the cloud's controller manager and storage driver. It cannot be changed in an existing cluster.
+	External bool `json:"external,omitempty"`
+	// DisableBundledCSIDrivers leaves out the cloud's storage driver.
+	DisableBundledCSIDrivers bool `json:"disableBundledCSIDrivers,omitempty"`
+	// CloudConfig is the configuration file of the cloud's controller manager: required for azure, openstack and vsphere
+	// with external, optional for aws.
+	CloudConfig string `json:"cloudConfig,omitempty" carried:"with external" secret:"true" lines:"yes"`
 	// CSIConfig is the configuration file of the cloud's storage driver; vSphere only.
 	CSIConfig string `json:"csiConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
 	// SecretProviderClassName is the SecretProviderClass that holds the cloud's credentials.
@@ -68,7 +69,7 @@ type HetznerSpec struct {
 	// NetworkID is the private network's ID or name.
 	NetworkID string `json:"networkID,omitempty"`
 	// ControlPlane is the control plane's load balancer.
-	ControlPlane *HetznerControlPlane `json:"controlPlane,omitempty"`
+	ControlPlane *HetznerControlPlane `json:"controlPlane,omitempty" carried:"no"`
 }
 
 // HetznerControlPlane is the control plane's load balancer.
@@ -94,13 +95,13 @@ type HetznerLoadBalancer struct {
 // KubevirtSpec configures KubeVirt.
 type KubevirtSpec struct {
 	// InfraNamespace is the namespace of the virtual machines in the other cluster.
-	InfraNamespace string `json:"infraNamespace,omitempty"`
+	InfraNamespace string `json:"infraNamespace,omitempty" carried:"no"`
 	// ZoneAndRegionEnabled takes region and zone labels over from the other cluster.
-	ZoneAndRegionEnabled *bool `json:"zoneAndRegionEnabled,omitempty"`
+	ZoneAndRegionEnabled *bool `json:"zoneAndRegionEnabled,omitempty" carried:"no"`
 	// LoadBalancerEnabled lets the cloud's controller manager create load balancers.
-	LoadBalancerEnabled *bool `json:"loadBalancerEnabled,omitempty"`
+	LoadBalancerEnabled *bool `json:"loadBalancerEnabled,omitempty" carried:"no"`
 	// ControlPlane is the control plane's load balancer.
-	ControlPlane *KubevirtControlPlane `json:"controlPlane,omitempty"`
+	ControlPlane *KubevirtControlPlane `json:"controlPlane,omitempty" carried:"no"`
 }
 
 // KubevirtControlPlane is the control plane's load balancer.
@@ -122,7 +123,7 @@ type KubevirtLoadBalancer struct {
 // OpenstackSpec configures OpenStack.
 type OpenstackSpec struct {
 	// ControlPlane is the control plane's load balancer.
-	ControlPlane *OpenstackControlPlane `json:"controlPlane,omitempty"`
+	ControlPlane *OpenstackControlPlane `json:"controlPlane,omitempty" carried:"no"`
 }
 
 // OpenstackControlPlane is the control plane's load balancer.

@@ -6,7 +6,8 @@
 //
 //   - json: the name in the manifest
 //   - carried:"no": kubeone accepts and ignores the field. "no,idle=false": except for the value false, which needs
-//     nothing. "nothing to do": no value needs anything. "without a cloud": carried out for existing hosts only
+//     nothing. "nothing to do": no value needs anything. "without a cloud": carried out for existing hosts
+//     only. "with external": carried out only if the cloud's controller manager is installed
 //   - security:"yes": the ignored field would make the cluster safer, so apply refuses to run while it is set
 //   - lines:"yes": the text may have several lines; all others must have one
 //   - secret:"true": the value never leaves the operator's machine in clear text. "keys": a map whose values with

@@ -210,6 +210,8 @@ func carriedOut(f reflect.StructField) string {
 		return " Only " + idle + " is supported."
 	case tag == carriedWithoutCloud:
 		return " Supported only with cloudProvider none."
+	case tag == carriedWithExternal:
+		return " Supported only with external."
 	case tag == carriedByNothing:
 		return " This field has no effect."
 	case f.Tag.Get("security") == "yes":

@@ -32,6 +32,15 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 		f.errorf("operatingSystemManager", "set deploy: false, or remove it",
 			"has no effect without a cloud provider")
 	}
+	if p.EquinixMetal != nil {
+		f.errorf(path+".equinixmetal", "write cloudProvider: {none: {}}", "is not supported: Equinix Metal ended in 2026")
+	}
+	if p.External && p.None != nil {
+		f.errorf(path+".external", "remove it", "needs a cloud whose controller manager initializes the Nodes")
+	}
+	if p.External && p.VMwareCloudDirector != nil {
+		f.errorf(path+".external", "remove it", "is not supported for vmwareCloudDirector")
+	}
 	if p.CSIConfig != "" && p.Vsphere == nil {
 		f.errorf(path+".csiConfig", "remove it", "is supported only for vsphere")
 	}

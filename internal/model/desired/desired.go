@@ -62,6 +62,8 @@ type Cluster struct {
 	// WorkloadImages is a digest (hex) of the images in bundles that pods of addons and Helm releases use; "" if there are
 	// none. Hosts get these images before the pods start.
 	WorkloadImages string `json:"workloadImages,omitempty"`
+	// ExternalCloud is the provider in the manifest whose controller manager initializes the Nodes; "" if there is none.
+	ExternalCloud string `json:"externalCloud,omitempty"`
 
 	// Controllers are the controllers of Machines to run in the cluster; nil if they are not desired, or stay as they
 	// are.

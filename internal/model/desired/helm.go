@@ -12,6 +12,8 @@ type HelmRelease struct {
 	TimeoutSeconds int
 	// Network says that the release is the network plugin.
 	Network bool
+	// CloudManager says that the release is the cloud's controller manager. Nodes accept ordinary pods only once it runs.
+	CloudManager bool
 }
 
 // Key returns "namespace/name".

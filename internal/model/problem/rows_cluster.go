@@ -84,6 +84,12 @@ var clusterRows = []row{
 			"the whole cluster",
 	},
 	{
+		code: CloudImmutable, class: ClassConfig,
+		what: "the host joined with another provider or another value of external under cloudProvider than the " +
+			"manifest has",
+		do: "restore the old value; the ConfigMap kube-system/kubeone holds the last applied manifest",
+	},
+	{
 		code: HostNameDuplicate, class: ClassConfig,
 		what: `{hosts} have the same name, "{name}"`,
 		do:   "give each host its own name, or set hostname in the manifest",
