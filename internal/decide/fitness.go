@@ -92,8 +92,8 @@ func (v *view) otherNetwork() *problem.Problem {
 	return nil
 }
 
-// otherCloud returns a problem if a host joined with another external cloud than the manifest has: a kubelet asks for the
-// cloud's controller manager only when it creates its Node.
+// otherCloud returns a problem if a host joined with another external cloud than the manifest has: a kubelet asks for
+// the cloud's controller manager only when it creates its Node.
 func (v *view) otherCloud() *problem.Problem {
 	for i := range v.hosts {
 		s := &v.hosts[i]

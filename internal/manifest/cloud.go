@@ -131,7 +131,8 @@ func (l *loader) cloudConfig(provider cloud.Provider) string {
 			fmt.Sprintf("is required for %s with external", provider.Name))
 	case text != "" && provider.CheckConfig != nil:
 		if problem := provider.CheckConfig(text); problem != "" {
-			l.reportPath(path, Error, "let it name the Secret kube-system/vsphere-ccm-credentials, which kubeone creates", problem)
+			l.reportPath(path, Error, "let it name the Secret kube-system/vsphere-ccm-credentials, which kubeone creates",
+				problem)
 		}
 	}
 	return text

@@ -11,7 +11,8 @@ import (
 )
 
 // loadCloud loads a manifest with this cloudProvider, which is the text of a YAML map, and these other fields.
-func loadCloud(t *testing.T, provider, others, credentials string, environment map[string]string) (manifest.Loaded, error) {
+func loadCloud(t *testing.T, provider, others, credentials string, environment map[string]string) (manifest.Loaded,
+	error) {
 	t.Helper()
 	text := strings.Replace(demo, "cloudProvider: {none: {}}", "cloudProvider: "+provider, 1)
 	if text == demo {
@@ -63,7 +64,8 @@ func TestExternalClouds(t *testing.T) {
 		"nutanix": {"{nutanix: {}, external: true}", "", nutanix, []string{"kube-system/nutanix-cloud-provider!"}, 1},
 		"openstack": {"{openstack: {}, external: true, cloudConfig: '[Global]'}", "", nil,
 			[]string{"kube-system/openstack-cloud-controller-manager!", "kube-system/openstack-cinder-csi"}, 1},
-		"vsphere":          {"{vsphere: {}, external: true, cloudConfig: a}", "", vsphere, []string{"kube-system/vsphere-cpi!"}, 2},
+		"vsphere": {"{vsphere: {}, external: true, cloudConfig: a}", "", vsphere,
+			[]string{"kube-system/vsphere-cpi!"}, 2},
 		"gce":              {"{gce: {}, external: true}", own, nil, []string{"kube-system/hcloud-csi"}, 0},
 		"without external": {"{hetzner: {}}", "", nil, nil, 0},
 	} {

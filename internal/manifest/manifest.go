@@ -37,8 +37,8 @@ type Options struct {
 	// RunTerraform returns the output of "terraform output -json" in dir, or ErrNoTerraform. The default is the function
 	// RunTerraform of this package.
 	RunTerraform func(ctx context.Context, dir string) ([]byte, error)
-	// Getenv returns the value of an environment variable: TF_WORKSPACE, TF_DATA_DIR, those that parameters of addons name,
-	// and the credentials of an external cloud. The default is os.Getenv.
+	// Getenv returns the value of an environment variable: TF_WORKSPACE, TF_DATA_DIR, those that parameters of addons
+	// name, and the credentials of an external cloud. The default is os.Getenv.
 	Getenv func(name string) string
 	// ReadAddons makes Load read and render the operator's own addons, which are in a folder next to the manifest.
 	ReadAddons bool

@@ -64,8 +64,8 @@ func (b *builder) applyReleases(keys []string) []string {
 	return out
 }
 
-// releasesBeforePods returns those of these Helm releases that ordinary pods may need: the cloud's controller manager, or
-// all if one of them may be the network plugin or the controller manager of another cloud.
+// releasesBeforePods returns those of these Helm releases that ordinary pods may need: the cloud's controller manager,
+// or all if one of them may be the network plugin or the controller manager of another cloud.
 func (b *builder) releasesBeforePods(keys []string) []string {
 	managers := b.cloudManagers()
 	if b.in.Want.Network.CNI.Name == desired.ExternalCNI || b.in.Want.ExternalCloud != "" && len(managers) == 0 {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/model/desired"
@@ -99,6 +100,27 @@ func TestValuesContainNoSecret(t *testing.T) {
 					t.Errorf("%s: the values of %s contain %s", p.Name, r.Chart.Name, secret)
 				}
 			}
+		}
+	}
+}
+
+// A repository is searched with these ranges only when a release is planned.
+func TestRangesOfVersionsAreValid(t *testing.T) {
+	t.Parallel()
+	for _, p := range All() {
+		for _, r := range p.Releases(newInput(p)) {
+			if _, err := semver.NewConstraint(r.Chart.Version); err != nil {
+				t.Errorf("%s %q: %v", r.Chart.Name, r.Chart.Version, err)
+			}
+		}
+	}
+	allowed, err := semver.NewConstraint(followMinor(2, "1.36.3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]bool{"2.34.1": false, "2.35.0": true, "2.36.4": true, "2.37.0": false} {
+		if got := allowed.Check(semver.MustParse(version)); got != want {
+			t.Errorf("%s: %t", version, got)
 		}
 	}
 }

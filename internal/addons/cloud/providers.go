@@ -91,7 +91,7 @@ func awsManager(in Input) Release {
 	}
 }
 
-// newAzure returns the row of Azure. Both charts read the configuration from the Secret azure-cloud-provider by default.
+// newAzure returns the row of Azure. Both charts read the configuration from the Secret azure-cloud-provider.
 //
 // Values: https://github.com/kubernetes-sigs/cloud-provider-azure/tree/master/helm/cloud-provider-azure
 func newAzure() Provider {
