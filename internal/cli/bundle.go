@@ -20,7 +20,8 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// newBundleCommand returns "kubeone bundle". It reads a manifest from in, and writes results to out and progress to errOut.
+// newBundleCommand returns "kubeone bundle". It reads a manifest from in, and writes results to out and progress to
+// errOut.
 func newBundleCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
@@ -74,7 +75,8 @@ func newBundleCreateCommand(in io.Reader, out, errOut io.Writer) *cobra.Command 
 		"manifest `FILE` of the cluster, or - for standard input; it decides about versions, network plugin and addons")
 	flags.StringVarP(&f.terraform, "tfjson", "t", "",
 		"with -m, `PATH` of Terraform or OpenTofu output: a file, a directory, or - for standard input")
-	flags.StringVarP(&f.credentials, "credentials", "c", "", "with -m, YAML `FILE` with credentials and parameters of addons")
+	flags.StringVarP(&f.credentials, "credentials", "c", "",
+		"with -m, YAML `FILE` with credentials and parameters of addons")
 	flags.StringSliceVar(&f.images, "images", nil,
 		"more `IMAGES` for all hosts, separated by commas, such as those that an operator starts; can be repeated")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "Kubernetes `VERSION`, such as 1.36.3")

@@ -95,7 +95,8 @@ func newRoot(stdio IO) *cobra.Command {
 		newSupportCommand(stdio))
 	addGroup(root, "machines", "Machines", newHostCommand(stdio), newControllerCommand(stdio))
 	addGroup(root, "tools", "Tools",
-		newConfigCommand(stdio), newBundleCommand(stdio.In, stdio.Out, stdio.Err), newFSMCommand(stdio), newVersionCommand(stdio))
+		newConfigCommand(stdio), newBundleCommand(stdio.In, stdio.Out, stdio.Err), newFSMCommand(stdio),
+		newVersionCommand(stdio))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
 	root.SetUsageFunc(writeUsage)

@@ -46,25 +46,26 @@ func (e *Engine) resolveCharts(ctx context.Context, p Proposal) (known map[strin
 		case err == nil:
 			known[want.Key()] = c
 		case errors.As(err, &notBundled):
-			failures = append(failures, fmt.Errorf("Helm release %s: %w", want.Key(), notBundled))
+			failures = append(failures, &HelmReleaseError{want.Key(), notBundled})
 		case isFetchFailure(err):
-			failures = append(failures, fmt.Errorf("Helm release %s: cannot fetch %w", want.Key(), err))
+			failures = append(failures, &HelmReleaseError{want.Key(), fmt.Errorf("cannot fetch %w", err)})
 		default:
-			return nil, nil, &ConfigError{&releaseError{want.Key(), err}}
+			return nil, nil, &ConfigError{&HelmReleaseError{want.Key(), err}}
 		}
 	}
 	return known, errors.Join(failures...), nil
 }
 
-// releaseError is a mistake in the chart or the values of a Helm release.
-type releaseError struct {
-	key string
-	err error
+// A HelmReleaseError is a mistake in the chart or the values of a Helm release, or a chart that is not available.
+type HelmReleaseError struct {
+	Key string // "namespace/name"
+	Err error
 }
 
-func (e *releaseError) Error() string { return "Helm release " + e.key + ": " + e.err.Error() }
+func (e *HelmReleaseError) Error() string { return "Helm release " + e.Key + ": " + e.Err.Error() }
 
-func (e *releaseError) Unwrap() error { return e.err }
+// Unwrap returns the cause.
+func (e *HelmReleaseError) Unwrap() error { return e.Err }
 
 // isFetchFailure reports whether a chart may be there later: its source does not answer, or refuses.
 func isFetchFailure(err error) bool {

@@ -21,8 +21,8 @@ import (
 // replacements are the addons that KubeOne has built in and kubeone does not, with what to do instead. A subfolder with
 // the name of one of them is an addon of the operator.
 var replacements = map[string]string{
-	"backups-restic": "remove the entry: control-plane hosts take snapshots (backup.schedule), and kubeone backup stores " +
-		"encrypted backups elsewhere",
+	"backups-restic": "remove the entry: control-plane hosts take snapshots (backup.schedule), and kubeone backup " +
+		"stores encrypted backups elsewhere",
 	"cluster-autoscaler":        "install its chart with helmReleases, or scale MachineDeployments with kubectl scale",
 	"csi-external-snapshotter":  "apply its objects from a subfolder of that name",
 	"csi-vault-secret-provider": "install its chart with helmReleases",
@@ -31,7 +31,7 @@ var replacements = map[string]string{
 	"nodelocaldns-cilium":       "list nodelocaldns instead",
 	"operating-system-manager":  "remove the entry: Machines of kubeone use hosts that have an operating system",
 	"secrets-store-csi-driver":  "install its chart with helmReleases",
-	"unattended-upgrades":       "remove the entry, and configure upgrades of packages on the hosts, for example with a hook",
+	"unattended-upgrades":       "remove the entry, and configure package upgrades on the hosts, for example with a hook",
 }
 
 // envPrefix begins a parameter whose value is that of an environment variable.
@@ -117,7 +117,8 @@ func (l *loader) addCloudStorageClass(at string) {
 	for _, cloud := range l.cluster.CloudProvider.Providers() { // the validation has checked that there is one
 		class, found := embedded.CloudStorageClass(cloud)
 		if !found {
-			l.reportPath(at+".name", Error, "apply a StorageClass with the parameters of the cloud from a subfolder of that name",
+			l.reportPath(at+".name", Error,
+				"apply a StorageClass with the parameters of the cloud from a subfolder of that name",
 				desired.StorageClassAddon+" is not supported with cloudProvider."+cloud)
 			return
 		}

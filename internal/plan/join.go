@@ -316,9 +316,9 @@ func (b *builder) workersKeepingKubelet(d decide.Decision) []string {
 	return out
 }
 
-// fetchRenamed plans the images of cluster DNS, addons and Helm releases for hosts that lack them under the desired names: pods may
-// run on any of them, and a host that gets images from a bundle has no registry to pull from. It returns the remaining
-// drift.
+// fetchRenamed plans the images of cluster DNS, addons and Helm releases for hosts that lack them under the desired
+// names: pods may run on any of them, and a host that gets images from a bundle has no registry to pull from. It
+// returns the remaining drift.
 func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 	rest := map[string][]string{}
 	for _, h := range b.in.Want.Hosts() {

@@ -109,44 +109,43 @@ func (l *Library) findConflict() error {
 	type known struct{ digest, path string }
 	seen := map[string]known{}
 	for _, b := range l.bundles {
-		platform := " for linux/" + b.index.Arch
-		checkPart := func(what, digest string) error {
-			if earlier, ok := seen[what]; ok && earlier.digest != digest {
+		for _, part := range b.index.listParts() {
+			if earlier, ok := seen[part.what]; ok && earlier.digest != part.digest {
 				return &ConflictError{
-					What: what, Paths: [2]string{earlier.path, b.path},
-					Digests: [2]string{earlier.digest, digest},
+					What: part.what, Paths: [2]string{earlier.path, b.path}, Digests: [2]string{earlier.digest, part.digest},
 				}
 			}
-			seen[what] = known{digest, b.path}
-			return nil
-		}
-		for _, f := range b.index.Artifacts.Binaries {
-			if err := checkPart(f.Name+" "+f.Version+platform, f.SHA256); err != nil {
-				return err
-			}
-		}
-		for _, p := range b.index.Artifacts.Published {
-			if err := checkPart(p.Name+" "+p.Version+platform, p.SHA256); err != nil {
-				return err
-			}
-		}
-		for _, c := range b.index.Artifacts.Charts {
-			if err := checkPart(describeChart(c), c.SHA256); err != nil {
-				return err
-			}
-		}
-		for _, i := range b.index.Artifacts.Images {
-			if err := checkPart("image "+i.Name+platform, strings.TrimPrefix(i.Digest, digestPrefix)); err != nil {
-				return err
-			}
+			seen[part.what] = known{part.digest, b.path}
 		}
 	}
 	return nil
 }
 
+// part is a part of a bundle: what describes it with its version and architecture.
+type part struct{ what, digest string }
+
+func (i Index) listParts() []part {
+	platform := " for linux/" + i.Arch
+	var out []part
+	for _, f := range i.Artifacts.Binaries {
+		out = append(out, part{f.Name + " " + f.Version + platform, f.SHA256})
+	}
+	for _, p := range i.Artifacts.Published {
+		out = append(out, part{p.Name + " " + p.Version + platform, p.SHA256})
+	}
+	for _, c := range i.Artifacts.Charts {
+		out = append(out, part{describeChart(c), c.SHA256})
+	}
+	for _, image := range i.Artifacts.Images {
+		out = append(out, part{"image " + image.Name + platform, strings.TrimPrefix(image.Digest, digestPrefix)})
+	}
+	return out
+}
+
 // For returns the parts of the desired release, each from any bundle that contains it. It leaves out network plugins
 // and kube-proxy if they are not desired. Images have the names that the cluster uses, which depend on
-// Want.OverwriteRegistry and Want.DNSRepository. Images of workloads have their own names, and all of them are returned.
+// Want.OverwriteRegistry and Want.DNSRepository. Images of workloads have their own names, and all of them are
+// returned.
 //
 // Some parts must have an exact version: those whose version is set in Want, and those whose version follows from the
 // Kubernetes version (kubeadm, the control-plane images). For other parts (runc, etcd, CoreDNS, …), a bundle for the

@@ -154,7 +154,8 @@ func (d *Digests) addDigest(name string, k knownDigest) error {
 // MaxDigests is the maximum size of a list of digests in bytes. A line has about 150 bytes.
 const MaxDigests = 4 << 20
 
-// The valid names in lists of digests: a file on an official host, and an image with its tag or digest, and its platform.
+// The valid names in lists of digests: a file on an official host, and an image with its tag or digest, and its
+// platform.
 var (
 	fileName  = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._+~-]+)+$`)
 	imageName = pattern.Lazy(`^([a-z0-9][a-z0-9-]*(\.[a-z0-9-]+)+(:[0-9]+)?|[a-z0-9][a-z0-9-]*:[0-9]+|localhost)` +

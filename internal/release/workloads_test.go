@@ -55,7 +55,9 @@ func exampleWorkloads(t *testing.T) Workloads {
 			{fromRegistry("1.4.2"), newChart(t, "app", "1.4.2")},
 			{fromURL(), newChart(t, "tool", "2.0.0-rc.1")},
 		},
-		Images: []string{"app:2", "docker.io/library/app:2", "quay.example.com:5000/team/tool:1", "registry.k8s.io/etcd:3.6.8-0"},
+		Images: []string{
+			"app:2", "docker.io/library/app:2", "quay.example.com:5000/team/tool:1", "registry.k8s.io/etcd:3.6.8-0",
+		},
 	}
 }
 
@@ -256,10 +258,13 @@ func TestABundleHasCharts(t *testing.T) {
 		{fromRepository("2"), "", "no bundle contains chart web 2 from https://user:xxxxx@charts.example.com/stable/ " +
 			"(only 1.0.2, 1.1.0); create the bundle again with kubeone bundle create -m"},
 		{fromRegistry("1.4.2"), "1.4.2", ""},
-		{fromRegistry("1.4.3"), "", "no bundle contains chart app 1.4.3 from oci://registry.example.com/charts/app (only 1.4.2)"},
+		{fromRegistry("1.4.3"), "",
+			"no bundle contains chart app 1.4.3 from oci://registry.example.com/charts/app (only 1.4.2)"},
 		{fromURL(), "2.0.0-rc.1", ""},
-		{chart.Source{URL: "https://example.com/other.tgz"}, "", "no bundle contains chart https://example.com/other.tgz; create"},
-		{chart.Source{RepoURL: "https://charts.example.com/stable", Name: "other"}, "", "no bundle contains chart other from"},
+		{chart.Source{URL: "https://example.com/other.tgz"}, "",
+			"no bundle contains chart https://example.com/other.tgz; create"},
+		{chart.Source{RepoURL: "https://charts.example.com/stable", Name: "other"}, "",
+			"no bundle contains chart other from"},
 	} {
 		archive, err := l.Chart(c.from)
 		var missing *MissingChartError

@@ -247,11 +247,6 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		text("CHAINS", strings.Join(append([]string{"KUBE-", "CNI-"}, in.Network.Traces.Chains...), "|")),
 		words("PLUGIN_PATHS", in.Network.Traces.Paths...),
 		text("PUSHED", yesNo(a.Pushed)),
-		text("PROXY", yesNo(in.Want.Proxy.HTTP != "" || in.Want.Proxy.HTTPS != "")),
-		text("HTTP_PROXY_URL", in.Want.Proxy.HTTP),
-		text("HTTPS_PROXY_URL", in.Want.Proxy.HTTPS),
-		text("NO_PROXY_LIST", in.Want.Proxy.NoProxy),
-		text("PROXY_AUTH", yesNo(in.Want.Proxy.HasAuth)),
 		text("CA_BUNDLE", yesNo(in.Want.CABundle != "")),
 		text("SNAPSHOT_EVERY", strconv.Itoa(snapshotEvery(in.Want))),
 		text("SNAPSHOT_REASON", cmp.Or(in.Reason, DefaultSnapshotReason)),
@@ -286,8 +281,19 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)), text("ADDON_IMAGES", desired.AddonImagesNote(in.Want)),
 		text("WORKLOAD_IMAGES", in.Want.WorkloadImages),
-	}, cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), pathVariables(),
+	}, proxyVariables(in.Want.Proxy), cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), pathVariables(),
 		step.Variables(in.Steps))
+}
+
+// proxyVariables returns variables about the HTTP proxy.
+func proxyVariables(p desired.Proxy) []step.Variable {
+	return []step.Variable{
+		step.Text("PROXY", yesNo(p.HTTP != "" || p.HTTPS != "")),
+		step.Text("HTTP_PROXY_URL", p.HTTP),
+		step.Text("HTTPS_PROXY_URL", p.HTTPS),
+		step.Text("NO_PROXY_LIST", p.NoProxy),
+		step.Text("PROXY_AUTH", yesNo(p.HasAuth)),
+	}
 }
 
 // cniVariables returns variables about the CNI configuration of the network plugin, and whether the operator installs

@@ -25,8 +25,8 @@ type BundleContents struct {
 	Notes []string
 }
 
-// ReadBundleContents loads a manifest, fetches the charts of its Helm releases from their sources, and renders them. The
-// release has the versions of the manifest, and no architecture. Errors in files are *manifest.Problems or
+// ReadBundleContents loads a manifest, fetches the charts of its Helm releases from their sources, and renders them.
+// The release has the versions of the manifest, and no architecture. Errors in files are *manifest.Problems or
 // *engine.ConfigError, those of sources *release.ChartError.
 func ReadBundleContents(ctx context.Context, o Options, src release.Source) (BundleContents, error) {
 	loaded, err := manifest.Load(ctx, manifest.Options{
@@ -91,19 +91,19 @@ func fetchAndRender(ctx context.Context, src release.Source, r addons.HelmReleas
 	archive, err := src.FetchChart(ctx, r.Chart)
 	if err != nil {
 		if errors.Is(err, release.ErrNoChart) {
-			return chart.Chart{}, nil, &engine.ConfigError{Err: fmt.Errorf("Helm release %s: %w", r.Key(), err)}
+			return chart.Chart{}, nil, &engine.ConfigError{Err: &engine.HelmReleaseError{Key: r.Key(), Err: err}}
 		}
-		return chart.Chart{}, nil, fmt.Errorf("Helm release %s: cannot fetch %w", r.Key(), err)
+		return chart.Chart{}, nil, &engine.HelmReleaseError{Key: r.Key(), Err: fmt.Errorf("cannot fetch %w", err)}
 	}
 	c, err := chart.Load(archive)
 	if err != nil {
-		return c, nil, &engine.ConfigError{Err: fmt.Errorf("Helm release %s: %w", r.Key(), err)}
+		return c, nil, &engine.ConfigError{Err: &engine.HelmReleaseError{Key: r.Key(), Err: err}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, chart.RenderTimeout)
 	defer cancel()
 	objects, err := c.Render(ctx, r.RenderInput(kubernetes))
 	if err != nil {
-		return c, nil, &engine.ConfigError{Err: fmt.Errorf("Helm release %s: %w", r.Key(), err)}
+		return c, nil, &engine.ConfigError{Err: &engine.HelmReleaseError{Key: r.Key(), Err: err}}
 	}
 	return c, objects, nil
 }

@@ -243,7 +243,9 @@ func TestTheChartOfTheNetworkPluginIsAnArtifact(t *testing.T) {
 	want := desired.Cluster{KubernetesVersion: "1.36.3"}
 	want.Network.CNI.Name = "cilium"
 	served := http.NewServeMux()
-	served.HandleFunc("/helm.cilium.io/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "chart") })
+	served.HandleFunc("/helm.cilium.io/", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "chart")
+	})
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
 	from := chart.Source{URL: plugins.Published("cilium")[0].URL(), Version: plugins.Published("cilium")[0].Version}

@@ -100,7 +100,7 @@ func (a *airGap) installFromBundle(s *scenario) {
 	installPlain(s)
 	s.checkEqual("replicas of the addon", "2", s.runKubectl("-n", "addon-web", "get", "deployment", "web", "-o",
 		"jsonpath={.status.availableReplicas}"))
-	s.checkEqual("replicas of the chart", "3", s.runKubectl("-n", "web", "get", "deployment", "web", "-o",
+	s.checkEqual("replicas of the chart", "1", s.runKubectl("-n", "web", "get", "deployment", "web", "-o",
 		"jsonpath={.status.availableReplicas}"))
 	listed := a.listReleases(s)
 	for _, want := range []string{

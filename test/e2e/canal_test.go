@@ -71,9 +71,12 @@ func daemonSetDeleted(s *scenario) {
 }
 
 func otherPlugin(s *scenario) {
-	s.must(s.WriteManifest(func(manifest string) string { return strings.Replace(manifest, "canal: {}", "flannel: {}", 1) }))
+	s.must(s.WriteManifest(func(manifest string) string {
+		return strings.Replace(manifest, "canal: {}", "flannel: {}", 1)
+	}))
 	before := s.runKubectl("get", "daemonsets", "-A", "-o", "name")
-	s.runCommand(15, []string{"apply", "-y"}, "the cluster runs the network plugin canal", "set clusterNetwork.cni to canal")
+	s.runCommand(15, []string{"apply", "-y"}, "the cluster runs the network plugin canal",
+		"set clusterNetwork.cni to canal")
 	after := s.runKubectl("get", "daemonsets", "-A", "-o", "name")
 	if !slices.Equal(strings.Fields(before), strings.Fields(after)) {
 		s.Errorf("a refused run changed %q to %q", before, after)

@@ -54,7 +54,8 @@ func TestCiliumWithoutKubeProxy(t *testing.T) {
 	)
 }
 
-// mountBPF mounts the file system of eBPF, as systemd does when a real host starts, and takes the snapshot of bare hosts.
+// mountBPF mounts the file system of eBPF, as systemd does when a real host starts, and takes the snapshot of bare
+// hosts.
 func mountBPF(s *scenario) {
 	_, err := operator.OnEach(s.Context(), s.Machines(), "mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf")
 	s.must(err)

@@ -31,7 +31,8 @@ spec:
 			"kind: Policy\nspec: {rules: [{pattern: {spec: {containers: [{image: '*'}]}}}], containers: [{image: '*'}]}\n",
 			nil,
 		},
-		"other types": {"kind: Pod\nspec: {containers: [1, {image: 2}, {image: ''}], initContainers: x, volumes: [{image: y}]}",
+		"other types": {"kind: Pod\nspec: {containers: [1, {image: 2}, {image: ''}], " +
+			"initContainers: x, volumes: [{image: y}]}",
 			nil},
 		"pulled each time": {`
 kind: Pod
