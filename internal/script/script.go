@@ -281,8 +281,8 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)), text("ADDON_IMAGES", desired.AddonImagesNote(in.Want)),
 		text("WORKLOAD_IMAGES", in.Want.WorkloadImages),
-	}, proxyVariables(in.Want.Proxy), cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), pathVariables(),
-		step.Variables(in.Steps))
+	}, proxyVariables(in.Want.Proxy), cniVariables(in), firewallVariables(in),
+		credentialVariables(in.Credentials), pathVariables(), step.Variables(in.Steps))
 }
 
 // proxyVariables returns variables about the HTTP proxy.
