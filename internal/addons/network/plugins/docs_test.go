@@ -14,7 +14,9 @@ import (
 
 const docsIntro = `# Network plugins
 
-The manifest chooses the plugin with ~clusterNetwork.cni~ ([manifest.md](manifest.md)). kubeone deploys these plugins:
+The manifest chooses the plugin with ~clusterNetwork.cni~ ([manifest.md](manifest.md)). Without it, the plugin is canal,
+as with KubeOne. Use cilium for new clusters: it enforces NetworkPolicies, and was tested here. kubeone deploys these
+plugins:
 
 `
 
@@ -36,12 +38,12 @@ shows it. ~clusterNetwork.cni.cilium~ has these fields:
 
 | field | what it does | tested |
 |---|---|---|
-| ~kubeProxyReplacement: strict~ | cilium serves Services; needs ~kubeProxy.skipInstallation~ | no |
+| ~kubeProxyReplacement: strict~ | cilium serves Services; needs ~kubeProxy.skipInstallation~ | yes |
 | ~enableHubble~ | deploys Hubble, its relay and its user interface | no |
 | ~enableL2Announcements~ | announces addresses of load balancers on the local network | no |
 | ~enableGatewayAPI~ | serves the Gateway API, whose definitions you install first | no |
 | ~enableLocalRedirectPolicy~ | allows local redirect policies | no |
-| ~helmValues~ | [values of the chart](https://docs.cilium.io/en/stable/helm-reference/); they precede kubeone's | no |
+| ~helmValues~ | [values of the chart](https://docs.cilium.io/en/stable/helm-reference/); they precede kubeone's | yes |
 
 - kubeone sets the pod CIDRs of Nodes as the pod network, the API endpoint, the range of NodePorts, the images, and two
   operators, or one in a cluster of one host. A release in ~helmReleases~ must not have the same namespace and name.
@@ -53,9 +55,13 @@ shows it. ~clusterNetwork.cni.cilium~ has these fields:
   them.
 - A reset leaves routing rules of cilium until the host restarts.
 
-flannel was tested on real hosts. canal and cilium were not: tests apply the rules of canal to a stand-in, and they
-were tried on the published file. The published chart of cilium was rendered with the values of kubeone. Their
-containers have not run in a cluster of kubeone here.
+What was tested on real hosts:
+
+| plugin | tested | not tested |
+|---|---|---|
+| flannel | everything, also in dual-stack clusters | |
+| cilium | installation, network policies, Services with and without kube-proxy, repair, an upgrade of Kubernetes, reset | the images of the project (programs of the same version were built from source, without Envoy), other fields, dual stack, an upgrade of cilium |
+| canal | installation, a changed MTU, repair and reset, with a stand-in for the manifest in which only flannel is real; the rules on the published file | the containers of Calico, and so network policies |
 
 With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you do. kubeone then opens no
 [ports](ports.md) for the plugin, and [bundles](bundle.md) do not contain its images.
@@ -63,7 +69,8 @@ With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you
 ## Dual stack
 
 With ~clusterNetwork.ipFamily: IPv4+IPv6~, Nodes and pods have an IPv4 and an IPv6 address each, and Services can have
-both. Use flannel, or ~external~ with a plugin that supports it. canal supports only IPv4 here.
+both. Use flannel, or ~external~ with a plugin that supports it. cilium gets the values for it, which were not tested.
+canal supports only IPv4 here.
 
 - Every host needs ~ipv6Addresses~ in the manifest. Its Node has ~privateAddress~, which must be an IPv4 address, and
   the first IPv6 address. kubeone sets both when the host joins.
