@@ -103,9 +103,9 @@ func TestReleasesThatCannotBeBundled(t *testing.T) {
 	t.Parallel()
 	server := chartServer(t)
 	for fields, says := range map[string]string{
-		`{chart: web, repoURL: "` + server.URL + `", version: "9", namespace: web, insecure: true}`:     "no such chart",
-		`{chart: other, repoURL: "` + server.URL + `", namespace: web, insecure: true}`:                 "no such chart",
-		`{chartURL: "` + server.URL + `/index.yaml", releaseName: web, namespace: web, insecure: true}`: "Helm release web/web: ",
+		`{chart: web, repoURL: "` + server.URL + `", version: "9", namespace: web, insecure: true}`:   "no such chart",
+		`{chart: other, repoURL: "` + server.URL + `", namespace: web, insecure: true}`:               "no such chart",
+		`{chartURL: "` + server.URL + `/index.yaml", releaseName: w, namespace: web, insecure: true}`: "Helm release web/w: ",
 	} {
 		_, err := ReadBundleContents(t.Context(), bundleManifest(t, "helmReleases: ["+fields+"]\n"),
 			release.Source{RetryPause: 1})
