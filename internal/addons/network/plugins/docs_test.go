@@ -55,13 +55,14 @@ shows it. ~clusterNetwork.cni.cilium~ has these fields:
   them.
 - A reset leaves routing rules of cilium until the host restarts.
 
-What was tested on real hosts:
+Tests on real hosts:
 
-| plugin | tested | not tested |
-|---|---|---|
-| flannel | everything, also in dual-stack clusters | |
-| cilium | installation, network policies, Services with and without kube-proxy, repair, an upgrade of Kubernetes, reset | the images of the project (programs of the same version were built from source, without Envoy), other fields, dual stack, an upgrade of cilium |
-| canal | installation, a changed MTU, repair and reset, with a stand-in for the manifest in which only flannel is real; the rules on the published file | the containers of Calico, and so network policies |
+- flannel: everything, also in dual-stack clusters.
+- cilium: installation, network policies, Services with and without kube-proxy, repair, an upgrade of Kubernetes, and
+  reset. The programs of its images were built from the source of the same version, without Envoy. The images of the
+  project, dual stack and an upgrade of cilium were not tested.
+- canal: installation, a changed MTU, repair and reset, with a stand-in for the manifest in which only flannel is real.
+  The rules were tried on the published manifest. The containers of Calico, and so network policies, were not tested.
 
 With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you do. kubeone then opens no
 [ports](ports.md) for the plugin, and [bundles](bundle.md) do not contain its images.
