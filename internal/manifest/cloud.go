@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/addons/cloud"
 	"kubeone/internal/model/desired"
+	"kubeone/internal/text/pattern"
 )
 
 // configKey is the key of a credentials file that holds cloudProvider.cloudConfig.
@@ -24,6 +25,9 @@ func (l *loader) externalCloud() string {
 // usesCloudKey reports whether the cloud needs the value of this key in a credentials file.
 func (l *loader) usesCloudKey(key string) bool {
 	provider, found := cloud.Find(l.externalCloud())
+	if found && slices.Contains(referencedCredentials(l.cluster.CloudProvider.CloudConfig), key) {
+		return true
+	}
 	return found && (key == configKey || slices.ContainsFunc(provider.Variables, func(v cloud.Variable) bool {
 		return slices.Contains(variableNames(v.Name), key)
 	}))
@@ -125,6 +129,7 @@ func (l *loader) cloudConfig(provider cloud.Provider) string {
 	if text == "" {
 		text = l.cluster.CloudProvider.CloudConfig
 	}
+	text = l.fillConfig(path, text)
 	switch {
 	case text == "" && provider.NeedsConfig:
 		l.reportPath(path, Error, "set it here or in the file of --credentials",
@@ -136,6 +141,39 @@ func (l *loader) cloudConfig(provider cloud.Provider) string {
 		}
 	}
 	return text
+}
+
+// credentialReference is the only template that a cloud's configuration can contain.
+var credentialReference = pattern.Lazy(`\{\{-?\s*\.Credentials\.([A-Za-z][A-Za-z0-9_]*)\s*-?\}\}`)
+
+// referencedCredentials returns the names of the credentials that a configuration refers to.
+func referencedCredentials(text string) []string {
+	var out []string
+	for _, match := range credentialReference().FindAllStringSubmatch(text, -1) {
+		out = append(out, match[1])
+	}
+	return out
+}
+
+// fillConfig replaces references to credentials in a cloud's configuration, as KubeOne does.
+func (l *loader) fillConfig(path, text string) string {
+	var missing []string
+	filled := credentialReference().ReplaceAllStringFunc(text, func(reference string) string {
+		name := referencedCredentials(reference)[0]
+		value := l.cloudCredential(name)
+		if value == "" && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+		return value
+	})
+	if len(missing) > 0 {
+		l.reportPath(path, Error, "set them in the environment, or in the file of --credentials",
+			"refers to the missing credentials "+strings.Join(missing, ", "))
+	}
+	if strings.Contains(credentialReference().ReplaceAllString(text, ""), "{{") {
+		l.reportPath(path, Error, "write the value itself", "contains a template other than {{ .Credentials.NAME }}")
+	}
+	return filled
 }
 
 // warnOfMissingManager warns if nothing in the manifest can be the controller manager of a cloud that has no chart.

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -128,6 +129,9 @@ func TestMistakesInAnExternalCloud(t *testing.T) {
 		"half a key": {"{aws: {}, external: true}", "{}", map[string]string{"AWS_SECRET_ACCESS_KEY": "hidden"},
 			"needs the credentials AWS_ACCESS_KEY_ID"},
 		"no configuration": {"{openstack: {}, external: true}", "{}", nil, "is required for openstack with external"},
+		"a missing credential": {"{azure: {}, external: true, cloudConfig: '{{ .Credentials.AZURE_CLIENT_ID }}'}", "{}", nil,
+			"cloudProvider.cloudConfig: refers to the missing credentials AZURE_CLIENT_ID"},
+		"another template": {"{azure: {}, external: true, cloudConfig: '{{ .Name }}'}", "{}", nil, "contains a template"},
 		"a password": {"{vsphere: {}, external: true}",
 			"{cloudConfig: 'password: hidden', VSPHERE_SERVER: a, VSPHERE_USER: b, VSPHERE_PASSWORD: hidden}", nil,
 			"contains a password"},
@@ -143,5 +147,25 @@ func TestMistakesInAnExternalCloud(t *testing.T) {
 	loaded, err := loadCloud(t, "{gce: {}, external: true}", "", "{}", nil)
 	if err != nil || len(loaded.Warnings) != 1 || !strings.Contains(loaded.Warnings[0].Message, "no controller manager") {
 		t.Errorf("without any controller manager: %v, %v", loaded.Warnings, err)
+	}
+}
+
+// The configuration of a cloud refers to credentials of the environment and the credentials file.
+func TestCredentialsInTheConfigurationOfACloud(t *testing.T) {
+	t.Parallel()
+	const config = "'{\"id\": \"{{ .Credentials.AZURE_CLIENT_ID }}\", \"key\": \"{{.Credentials.AZURE_CLIENT_SECRET}}\"}'"
+	loaded, err := loadCloud(t, "{azure: {}, external: true, cloudConfig: "+config+"}", "", "AZURE_CLIENT_SECRET: hidden",
+		map[string]string{"AZURE_CLIENT_ID": "someone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _ := loaded.Addons.Custom[0].Objects[0]["data"].(map[string]any)
+	encoded, _ := data["cloud-config"].(string)
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || string(text) != `{"id": "someone", "key": "hidden"}` {
+		t.Errorf("%s %v", text, err)
+	}
+	if strings.Contains(string(loaded.ManifestText), "hidden") {
+		t.Error("the kept manifest contains a credential")
 	}
 }

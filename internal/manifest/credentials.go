@@ -160,7 +160,7 @@ func (l *loader) takeCloudKeys(root *yaml.Node) {
 	l.cloudKeys = map[string]string{}
 	for i := 0; i+1 < len(root.Content); {
 		key, value := root.Content[i], root.Content[i+1]
-		if !cloudCredentials().MatchString(key.Value) {
+		if !cloudCredentials().MatchString(key.Value) && !l.usesCloudKey(key.Value) {
 			i += 2
 			continue
 		}
