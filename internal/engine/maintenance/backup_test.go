@@ -130,6 +130,8 @@ type nothing struct{ engine.Releases }
 
 func (nothing) Names(release.Want) (desired.Artifacts, error) { return desired.Artifacts{}, nil }
 
+func (nothing) WorkloadImages() string { return "" }
+
 // writeTo writes a backup into a file.
 func writeTo(file string) func(func(io.Writer) error) error {
 	return func(write func(io.Writer) error) error { return backup.WriteFile(file, write) }
