@@ -57,8 +57,9 @@ type Client struct {
 	settings.Setter
 	*ssa.Applier
 
-	dial *dialer
-	http *http.Transport
+	dial    *dialer
+	http    *http.Transport
+	limited *deadlineTransport
 }
 
 // Connect prepares a client. The first request opens a connection through the first endpoint in access.Via that
@@ -98,7 +99,8 @@ func tuneConfig(config *rest.Config, d *dialer) {
 
 func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	base := newHTTPTransport(d)
-	wrapped, err := rest.HTTPWrappersForConfig(config, &deadlineTransport{base: base, timeout: d.limits.request})
+	limited := &deadlineTransport{base: base, timeout: d.limits.request}
+	wrapped, err := rest.HTTPWrappersForConfig(config, limited)
 	if err != nil {
 		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}
@@ -115,7 +117,7 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}
 	c := New(kube, dyn)
-	c.REST, c.dial, c.http = config, d, base
+	c.REST, c.dial, c.http, c.limited = config, d, base, limited
 	c.Installer = helm.Installer{Config: config}
 	return c, nil
 }
@@ -141,6 +143,14 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 		Setter:          settings.Setter{Kubernetes: kube},
 		Applier:         applier,
 	}
+}
+
+// Requests returns the number of requests so far, without those through REST. It is 0 for a client of New.
+func (c *Client) Requests() int {
+	if c.limited == nil {
+		return 0
+	}
+	return int(c.limited.sent.Load())
 }
 
 // Close closes all connections, including those of watches. The client must not be used afterwards.

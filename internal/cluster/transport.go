@@ -58,10 +58,12 @@ func newHTTPTransport(d *dialer) *http.Transport {
 type deadlineTransport struct {
 	base    http.RoundTripper
 	timeout time.Duration
+	sent    atomic.Int64 // requests so far
 }
 
 // RoundTrip sends one request. The deadline includes the body, except for a watch.
 func (t *deadlineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.sent.Add(1)
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(t.timeout, func() { cancel(errNoAnswer) })
 	var used atomic.Pointer[conn]

@@ -52,7 +52,7 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	api, err := r.readAll(ctx)
 	asking.Wait()
 	p.addSpans(c.target.ID, r.now, Span{What: "API", To: p.Now().Sub(r.now)})
-	p.countRequests(int(r.requests.Load()), 0)
+	p.countRequests(client.Requests(), 0)
 	if err != nil {
 		return observed.API{}, err
 	}
@@ -74,7 +74,7 @@ func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	api.Reached = observed.Yes
-	return Result{World: observed.World{API: api}, Access: &a, Requests: Requests{API: int(r.requests.Load())}}, nil
+	return Result{World: observed.World{API: api}, Access: &a, Requests: Requests{API: client.Requests()}}, nil
 }
 
 // askAPIServer checks through the tunnel of a host whether its API server is ready. It is used if the host itself has

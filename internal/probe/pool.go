@@ -90,7 +90,6 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 
 // readControllers records whether the controllers for Machines are running, that is, have a leader.
 func (r *reader) readControllers(ctx context.Context, pool *observed.Pool) error {
-	r.requests.Add(1)
 	lease, err := r.kube.CoordinationV1().Leases(machines.Namespace).Get(ctx, machines.Lease, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -107,7 +106,6 @@ func (r *reader) readControllers(ctx context.Context, pool *observed.Pool) error
 func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, name := range machines.DefinitionNames() {
-		r.requests.Add(1)
 		definition, err := r.dynamic.Resource(machines.Definitions()).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
@@ -128,7 +126,6 @@ func (r *reader) compareCredentials(ctx context.Context, pool *observed.Pool) er
 	if r.kept == nil {
 		return nil
 	}
-	r.requests.Add(1)
 	secret, err := r.kube.CoreV1().Secrets(machines.Namespace).Get(ctx, machines.CredentialsSecret, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -154,7 +151,6 @@ type list struct {
 }
 
 func (r *reader) listObjects(ctx context.Context, kind schema.GroupVersionResource) (list, error) {
-	r.requests.Add(1)
 	got, err := r.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: maxObjects})
 	if err != nil {
 		return list{}, err

@@ -29,15 +29,15 @@ import (
 	"sigs.k8s.io/yaml"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
 const system = metav1.NamespaceSystem
 
 // reader reads the API of one cluster over one connection. It makes ten requests, one more for each namespace of
-// network plugins, and one or two for each object to compare. For Machines it makes one more, and another nine if the
-// cluster has that kind.
+// network plugins, one for each object to compare, and another one if the object may differ. For Machines it makes one
+// more, and another nine if the cluster has that kind.
 type reader struct {
 	kube       kubernetes.Interface
 	applier    *ssa.Applier
@@ -46,7 +46,6 @@ type reader struct {
 	now        time.Time
 	dynamic    dynamic.Interface            // nil: Machines are not read
 	kept       func(map[string][]byte) bool // as CredentialFiles.Kept; nil: credentials are not compared
-	requests   atomic.Int64
 }
 
 // readAll reads all facts and fails if any of them cannot be read, because objects that were not read would look as if
@@ -116,7 +115,6 @@ func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 func (r *reader) compareComponents(ctx context.Context, group *errgroup.Group) []observed.Comparison {
 	compared := make([]observed.Comparison, len(r.components))
 	for n, c := range r.components {
-		r.requests.Add(int64(2*len(c.Applied) + len(c.Checks)))
 		group.Go(func() error {
 			compared[n] = live.Compare(ctx, r.applier, c)
 			return nil
@@ -126,7 +124,6 @@ func (r *reader) compareComponents(ctx context.Context, group *errgroup.Group) [
 }
 
 func (r *reader) readVersion(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	raw, err := r.kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("read version: %w", err)
@@ -144,7 +141,6 @@ func (r *reader) readVersion(ctx context.Context, api *observed.API) error {
 
 // clusterID returns the UID of the namespace kube-system, which identifies the cluster because it is never recreated.
 func (r *reader) clusterID(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	namespace, err := r.kube.CoreV1().Namespaces().Get(ctx, system, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -154,7 +150,6 @@ func (r *reader) clusterID(ctx context.Context, api *observed.API) error {
 }
 
 func (r *reader) readNodes(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	list, err := r.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -166,7 +161,6 @@ func (r *reader) readNodes(ctx context.Context, api *observed.API) error {
 }
 
 func (r *reader) readPods(ctx context.Context, namespace string, into *[]observed.Pod) error {
-	r.requests.Add(1)
 	list, err := r.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -183,7 +177,6 @@ const servingPatience = 20 * time.Second
 
 // requestsPending returns the number of undecided requests of kubelets for serving certificates.
 func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	list, err := r.kube.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName,
 	})
@@ -210,7 +203,6 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 
 // autoApproval records whether the rule of kubeadm exists that makes every join token valid for every Node.
 func (r *reader) autoApproval(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	_, err := r.kube.RbacV1().ClusterRoleBindings().Get(ctx, certificates.AutoApprovalBinding, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -229,7 +221,6 @@ func isUndecided(request certificatesv1.CertificateSigningRequest) bool {
 }
 
 func (r *reader) readRecord(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, record.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -242,7 +233,6 @@ func (r *reader) readRecord(ctx context.Context, api *observed.API) error {
 }
 
 func (r *reader) readInventories(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	var err error
 	if api.Inventories, err = inventory.List(ctx, r.kube); err != nil {
 		return err
@@ -258,30 +248,35 @@ func (r *reader) readInventories(ctx context.Context, api *observed.API) error {
 
 // readReleases reads the Helm releases and compares the objects of those that kubeone installed.
 func (r *reader) readReleases(ctx context.Context, api *observed.API) (map[string]observed.Comparison, error) {
-	r.requests.Add(1)
 	listed, err := helm.List(ctx, r.kube, r.releases)
 	if err != nil {
 		return nil, err
 	}
 	api.HelmReleases = map[string]observed.HelmRelease{}
 	compared := map[string]observed.Comparison{}
+	var lock sync.Mutex // of compared
+	var comparing sync.WaitGroup
 	for key, release := range listed {
 		release.Chart, release.Version = boundText(release.Chart), boundText(release.Version)
 		release.Status, release.Problem = boundText(release.Status), boundText(release.Problem)
 		api.HelmReleases[key] = release.HelmRelease
 		if release.Managed && len(release.Objects) > 0 {
 			namespace, _, _ := strings.Cut(key, "/")
-			r.requests.Add(int64(2 * len(release.Objects)))
-			compared[key] = live.Compare(ctx, r.applier.As(helm.FieldManager, namespace),
-				live.Component{Name: key, Applied: release.Objects})
+			comparing.Go(func() {
+				found := live.Compare(ctx, r.applier.As(helm.FieldManager, namespace),
+					live.Component{Name: key, Applied: release.Objects})
+				lock.Lock()
+				defer lock.Unlock()
+				compared[key] = found
+			})
 		}
 	}
+	comparing.Wait()
 	return compared, nil
 }
 
 // readEndpoint reads the API endpoint from the kubeadm configuration. It ignores the configuration of another program.
 func (r *reader) readEndpoint(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -299,7 +294,6 @@ func (r *reader) readEndpoint(ctx context.Context, api *observed.API) error {
 }
 
 func (r *reader) readLease(ctx context.Context, api *observed.API) error {
-	r.requests.Add(1)
 	found, err := r.kube.CoordinationV1().Leases(system).Get(ctx, leaselock.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil

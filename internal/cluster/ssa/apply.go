@@ -244,7 +244,8 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 }
 
 // Preview returns the live object, and the object as it would be after an apply. It changes nothing. If the object does
-// not exist, it returns nil for both.
+// not exist, it returns nil for both. It makes a dry run only if the fields of the live object do not show that nothing
+// would change; a change that an admission webhook would make does not count then.
 func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (current,
 	planned *unstructured.Unstructured,
 	err error) {
@@ -258,6 +259,9 @@ func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (cu
 	}
 	if err != nil {
 		return nil, nil, apicall.Wrap("compare", Describe(o), err)
+	}
+	if hasApplied(current, o, c.manager) {
+		return current, current, nil
 	}
 	planned, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
 		FieldManager: c.manager, Force: true, DryRun: []string{metav1.DryRunAll},
