@@ -215,6 +215,10 @@ func addonMistakes(s *scenario) {
 	s.must(os.WriteFile(bad, []byte("apiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n"), 0o600))
 	s.runCommand(12, []string{"apply", "-y"}, "nowhere.example.com/v1, Kind=Thing")
 	s.must(os.Remove(bad))
+	crd := filepath.Join(dir, "widgets/crd.yaml")
+	s.must(os.WriteFile(crd, []byte(strings.Replace(widgetsAddon, "name: v1\n", "name: v2\n", 1)), 0o600))
+	s.runCommand(12, []string{"apply", "-y"}, "CustomResourceDefinition", "widgets.example.com", "status.storedVersions")
+	s.must(os.WriteFile(crd, []byte(widgetsAddon), 0o600))
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 }
 

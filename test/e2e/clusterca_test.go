@@ -103,7 +103,7 @@ func (s *scenario) caLearnt() {
 		"trust a new key in addition to the present one: the cluster CA", "restart pods")
 	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1", "--authority", "cluster")
-	s.runCommand(0, []string{"plan"}, "rotation of cluster has begun")
+	s.runCommand(0, []string{"plan"}, "the rotation of cluster is unfinished")
 	s.killedAt(apply.StepStarted, "learn-ca/", "--resume")
 	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "restart pods")
 	s.endLoad(l)

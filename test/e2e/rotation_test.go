@@ -201,7 +201,7 @@ func rotatedUnderLoad(s *scenario, before keys) keys {
 		"renew the tokens of its pods", "trust only the new key")
 	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1")
-	s.runCommand(0, []string{"plan"}, "rotation of etcd, front-proxy and service-account has begun")
+	s.runCommand(0, []string{"plan"}, "the rotation of etcd, front-proxy and service-account is unfinished")
 	s.killedAt(apply.StepStarted, "rotate-learn/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-use/", "--resume")
 	s.killedAt(apply.StepDone, "rotate-use/cp-2", "--resume")
