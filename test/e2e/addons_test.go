@@ -219,7 +219,7 @@ func addonMistakes(s *scenario) {
 	s.must(os.WriteFile(crd, []byte(strings.Replace(widgetsAddon, "name: v1\n", "name: v2\n", 1)), 0o600))
 	s.runCommand(12, []string{"apply", "-y"}, "CustomResourceDefinition", "widgets.example.com", "status.storedVersions")
 	s.must(os.WriteFile(crd, []byte(widgetsAddon), 0o600))
-	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.nothingToDo()
 }
 
 // addonsRemoved takes one addon out of the folder, and then has the other one deleted with everything it created.
