@@ -28,6 +28,7 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 		out[h.ID] = maps.Clone(shared)
 		maps.Copy(out[h.ID], digestsWith(in, kubelet))
 		out[h.ID][desired.FirewallDigest] = firewallDigest(in)
+		maps.Copy(out[h.ID], hostAddonDigests(in))
 	}
 	return out
 }
@@ -36,6 +37,7 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 func PreparedDigests(in Input) map[string]string {
 	digests := commonHostDigests(in)
 	digests[desired.FirewallDigest] = firewallDigest(in)
+	maps.Copy(digests, hostAddonDigests(in))
 	return digests
 }
 

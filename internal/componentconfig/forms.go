@@ -46,6 +46,8 @@ func SettingsFiles(in Input, name string) []File {
 		return files
 	case "kubelet":
 		return []File{{"/etc/systemd/system/kubelet.service", content["file_kubelet_unit"]}}
+	case desired.EtcdDefragAddon, desired.UnattendedUpgradesAddon:
+		return hostAddonUnits(in, name)
 	}
 	return nil
 }

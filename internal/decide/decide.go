@@ -37,7 +37,7 @@ type Input struct {
 	CA string
 	// Config holds the desired configuration digests by host ID and name. A name with another value on the host is
 	// drift. A name that is missing on the host is not drift, because kubeone has never configured it. With
-	// desired.DNSImageDigest every difference is drift.
+	// desired.DNSImageDigest and the addons on hosts, every difference is drift.
 	Config map[string]map[string]string
 	// Addons holds the desired addon digests by name. An addon is applied if the cluster lacks it, has another digest,
 	// or has an object of it that was changed since.

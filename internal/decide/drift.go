@@ -12,7 +12,7 @@ import (
 )
 
 // driftByHost returns, by host ID, the sorted names of a member's configurations that differ from the desired ones. It
-// omits hosts outside the limit and configurations that are missing on a host.
+// omits hosts outside the limit and, except for addons and images, configurations that are missing on a host.
 func (v *view) driftByHost() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -38,7 +38,13 @@ func (s *hostState) driftedNames(want map[string]string, firewall string) []stri
 	var out []string
 	for name, digest := range want {
 		have, ok := s.is.Digests[name]
-		if name != desired.FirewallDigest && !desired.IsImagesDigest(name) && ok && have != digest {
+		if name != desired.FirewallDigest && !desired.IsImagesDigest(name) &&
+			!slices.Contains(desired.HostAddons(), name) && ok && have != digest {
+			out = append(out, name)
+		}
+	}
+	for _, name := range desired.HostAddons() {
+		if s.needsHostAddon(want, name) {
 			out = append(out, name)
 		}
 	}
@@ -65,6 +71,15 @@ func (s *hostState) driftedNames(want map[string]string, firewall string) []stri
 
 // hasSwap reports whether the host has joined and uses swap, so that its kubelet would not start again.
 func (s *hostState) hasSwap() bool { return s.hasJoined() && len(s.is.Swaps) > 0 && !s.is.SwapAllowed }
+
+// needsHostAddon reports whether a timer of the host must be installed, changed, started or removed. A missing note
+// counts: it means that the host does not have the addon.
+func (s *hostState) needsHostAddon(want map[string]string, name string) bool {
+	if !s.hasJoined() || s.is.Reach != observed.Reached || want == nil {
+		return false
+	}
+	return s.is.Digests[name] != want[name] || want[name] != "" && slices.Contains(s.is.StoppedTimers, name)
+}
 
 // lacksDNSImage reports whether the host has joined and lacks the image of cluster DNS under the desired name. Unlike
 // with a configuration, a missing note counts: it means that the host has the image under its default name.

@@ -28,6 +28,9 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 		unfit = append(unfit, v.namedVersions(&v.hosts[i])...)
 		bad, worth := v.fitnessOf(&v.hosts[i])
 		unfit, warnings = append(unfit, bad...), append(warnings, worth...)
+		if p := v.cannotUpgradePackages(&v.hosts[i]); p != nil {
+			unfit = append(unfit, *p)
+		}
 	}
 	for i := range v.controlPlane() {
 		if p := v.takesNode(&v.hosts[i]); p != nil {
@@ -215,6 +218,22 @@ func (s *hostState) refusesCgroups() *problem.Problem {
 		return nil // it already runs with them, or its upgrade has got too far
 	}
 	return preflight.Cgroups(s.Host, &s.is, s.wantKubelet)
+}
+
+// cannotUpgradePackages returns a problem if the host is to upgrade its packages on its own, and kubeone knows no
+// program for that on its operating system.
+func (v *view) cannotUpgradePackages(s *hostState) *problem.Problem {
+	wanted := slices.ContainsFunc(v.in.Want.HostAddonsOf(*s.Host), func(a desired.HostAddon) bool {
+		return a.Name == desired.UnattendedUpgradesAddon
+	})
+	if !wanted || !s.inLimit || s.leftAlone || s.reported || s.is.Reach != observed.Reached {
+		return nil
+	}
+	p := preflight.Upgrader(&s.is)
+	if p != nil {
+		p.Host = s.ID
+	}
+	return p
 }
 
 // foreignCNIFirst returns a problem if new pods of the member get their network from a CNI configuration that is not

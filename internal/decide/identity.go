@@ -121,6 +121,8 @@ func (v *view) leaveAlone() {
 			why = []problem.Problem{*v.takesNode(s)}
 		case s.hasJoined() && s.refusesCgroups() != nil:
 			why = []problem.Problem{*s.refusesCgroups()}
+		case v.cannotUpgradePackages(s) != nil:
+			why = []problem.Problem{*v.cannotUpgradePackages(s)}
 		case s.isMissing():
 			why, _ = preflight.Check(s.Host, &s.is, s.wantKubelet, s.Condition == condition.Empty && !s.Resume)
 		}

@@ -13,6 +13,7 @@ import (
 // SettingsRevision returns a digest of the settings that all workers share. It changes whenever a change of the cluster
 // changes worker settings. It does not depend on versions and images.
 func SettingsRevision(want desired.Cluster) string {
+	want.HostAddons = nil // hosts of Machines have none
 	anybody := desired.Host{Role: desired.Worker}
 	digests := componentconfig.Digests(want, anybody)[anybody.ID]
 	sum := sha256.New()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kubeone/api/kubeone/v1beta2"
@@ -26,12 +27,10 @@ var replacements = map[string]string{
 	"cluster-autoscaler":        "install its chart with helmReleases, or scale MachineDeployments with kubectl scale",
 	"csi-external-snapshotter":  "apply its objects from a subfolder of that name",
 	"csi-vault-secret-provider": "install its chart with helmReleases",
-	"etcd-defrag":               "remove the entry, and run kubeone etcd defragment from a timer on your machine",
 	"machinecontroller":         "remove the entry: machineController.deploy installs the controllers of kubeone",
 	"nodelocaldns-cilium":       "list nodelocaldns instead",
 	"operating-system-manager":  "remove the entry: Machines of kubeone use hosts that have an operating system",
 	"secrets-store-csi-driver":  "install its chart with helmReleases",
-	"unattended-upgrades":       "remove the entry, and configure package upgrades on the hosts, for example with a hook",
 }
 
 // envPrefix begins a parameter whose value is that of an environment variable.
@@ -64,6 +63,8 @@ func (l *loader) readAddons() {
 			l.listedMetricsServer = new(!entry.Delete)
 		case n < 0 && entry.Name == desired.NodeLocalDNSAddon:
 			l.listedNodeLocalDNS = new(!entry.Delete)
+		case n < 0 && slices.Contains(desired.HostAddons(), entry.Name):
+			l.addHostAddon(at, entry)
 		case entry.Delete:
 			l.addons.Delete = append(l.addons.Delete, entry.Name)
 		case n < 0 && entry.Name == desired.StorageClassAddon:
@@ -111,6 +112,33 @@ func (l *loader) addStorageClass(at, registry string) {
 	l.addons.Custom = append(l.addons.Custom,
 		addons.CustomAddon{Name: desired.StorageClassAddon, Objects: rendered.Objects})
 	l.embeddedNames = append(l.embeddedNames, desired.StorageClassAddon)
+}
+
+// addHostAddon adds an addon that is a timer on hosts, unless the entry deletes it.
+func (l *loader) addHostAddon(at string, entry v1beta2.Addon) {
+	if entry.Delete {
+		return
+	}
+	addon, params := desired.DefaultHostAddon(entry.Name), l.addonParams(at, entry)
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		value, where := params[name], v1beta2.Child(at+".params", name)
+		var err error
+		switch {
+		case name == "schedule":
+			addon.Schedule, err = desired.ParseCalendar(value)
+		case name == "threshold" && addon.Threshold > 0:
+			addon.Threshold, err = strconv.Atoi(value)
+			if err != nil || addon.Threshold < 1 || addon.Threshold > 99 {
+				err = fmt.Errorf("%q is not a percentage from 1 to 99", phrase.Shorten(value, 60))
+			}
+		default:
+			err = fmt.Errorf("addon %s has no such parameter", entry.Name)
+		}
+		if err != nil {
+			l.reportPath(where, Error, "see docs/addons.md for its parameters", err.Error())
+		}
+	}
+	l.hostAddons = append(l.hostAddons, addon)
 }
 
 func (l *loader) addCloudStorageClass(at string) {
@@ -207,7 +235,7 @@ func (l *loader) renderAddon(addon folder.Addon, values folder.Values) {
 }
 
 func (l *loader) reportUnknownAddon(at, name, path string, found []folder.Addon) {
-	known := append([]string{desired.StorageClassAddon}, desired.DefaultAddons()...)
+	known := slices.Concat([]string{desired.StorageClassAddon}, desired.DefaultAddons(), desired.HostAddons())
 	for _, f := range found {
 		known = append(known, f.Name)
 	}

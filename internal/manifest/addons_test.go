@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
 )
 
 // writeFiles writes files below a new directory and returns it.
@@ -175,7 +177,7 @@ func TestAddonsThatAreRefused(t *testing.T) {
 func TestAddonsOfKubeOneAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, instead := range map[string]string{
-		"unattended-upgrades": "remove the entry, and configure", "machinecontroller": "remove the entry: machineController",
+		"machinecontroller":  "remove the entry: machineController",
 		"cluster-autoscaler": "install its chart", "backups-restic": "remove the entry: control-plane hosts take",
 	} {
 		_, err := loadAddons(t, "addons: {addons: [{name: "+name+"}]}\n", folderFiles())
@@ -244,6 +246,55 @@ func TestEmbeddedAddonsOfAManifest(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTimersOnHostsOfAManifest(t *testing.T) {
+	t.Parallel()
+	defrag := desired.DefaultHostAddon(desired.EtcdDefragAddon)
+	upgrades := desired.DefaultHostAddon(desired.UnattendedUpgradesAddon)
+	sunday := desired.HostAddon{
+		Name: "etcd-defrag", Schedule: desired.Calendar{Days: []time.Weekday{0}, Minute: 150}, Threshold: 45,
+	}
+	for addons, c := range map[string]struct {
+		want []desired.HostAddon
+		says string
+	}{
+		"[{name: etcd-defrag}]":                                                   {want: []desired.HostAddon{defrag}},
+		"[{name: unattended-upgrades}, {name: etcd-defrag}]":                      {want: []desired.HostAddon{upgrades, defrag}},
+		"[{name: etcd-defrag, delete: true}]":                                     {},
+		"[{name: unattended-upgrades, delete: true}]":                             {},
+		`[{name: etcd-defrag, params: {schedule: "Sun 02:30", threshold: "45"}}]`: {want: []desired.HostAddon{sunday}},
+		`[{name: etcd-defrag, params: {schedule: daily}}]`: {
+			says: `addons.addons[0].params.schedule: "daily" is not a time such as 03:00`},
+		`[{name: etcd-defrag, params: {schedule: "3:00"}}]`:          {says: `"3:00" is not a time`},
+		`[{name: etcd-defrag, params: {schedule: "24:00"}}]`:         {says: `"24:00" is not a time`},
+		`[{name: etcd-defrag, params: {schedule: "sun 03:00"}}]`:     {says: `"sun" is not one of Sun, Mon`},
+		`[{name: etcd-defrag, params: {schedule: "Sun,Sun 1:00"}}]`:  {says: "is not a time"},
+		`[{name: etcd-defrag, params: {schedule: "Sun,Sun 01:00"}}]`: {says: "Sun is listed twice"},
+		`[{name: etcd-defrag, params: {threshold: "100"}}]`:          {says: `"100" is not a percentage from 1 to 99`},
+		`[{name: etcd-defrag, params: {threshold: "x"}}]`:            {says: "is not a percentage"},
+		`[{name: etcd-defrag, params: {rule: "x"}}]`:                 {says: "addon etcd-defrag has no such parameter"},
+		`[{name: unattended-upgrades, params: {threshold: "9"}}]`:    {says: "unattended-upgrades has no such parameter"},
+	} {
+		loaded, err := loadAddons(t, "addons: {addons: "+addons+"}\n", map[string]string{})
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v", addons, err)
+			}
+			continue
+		}
+		if err != nil || len(loaded.Addons.Custom)+len(loaded.Addons.Delete) > 0 {
+			t.Errorf("%s: %v, %+v", addons, err, loaded.Addons)
+		}
+		if diff := cmp.Diff(c.want, loaded.Cluster.HostAddons); diff != "" {
+			t.Errorf("%s: %s", addons, diff)
+		}
+	}
+	files := map[string]string{"addons/etcd-defrag/a.yaml": configMapOf("a", "a: b")}
+	loaded, err := loadAddons(t, "addons: {path: addons, addons: [{name: etcd-defrag, params: {rule: x}}]}\n", files)
+	if err != nil || len(loaded.Addons.Custom) != 1 || loaded.Cluster.HostAddons != nil {
+		t.Errorf("a subfolder of the name: %v, %v", err, loaded.Cluster.HostAddons)
 	}
 }
 

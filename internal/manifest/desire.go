@@ -44,6 +44,7 @@ func (l *loader) desiredCluster() desired.Cluster {
 		MetricsServer:   l.metricsServer(),
 		NodeLocalDNS:    l.nodeLocalDNS(),
 		EmbeddedAddons:  l.embeddedNames,
+		HostAddons:      l.hostAddons,
 		ReplacedAddons:  l.replaced,
 		ExternalCloud:   l.externalCloud(),
 		EncryptSecrets:  c.Features.EncryptionProviders != nil && c.Features.EncryptionProviders.Enable,

@@ -111,6 +111,7 @@ type loader struct {
 	cloudKeys            map[string]string            // of the external cloud, from the credentials file
 	addons               *addons.Sources
 	embeddedNames        []string // listed addons of kubeone that are applied like custom addons
+	hostAddons           []desired.HostAddon
 	replaced             []string // default addons that the operator replaces with a subfolder
 	listedMetricsServer  *bool    // whether addons lists metrics-server, and not to delete it
 	listedNodeLocalDNS   *bool    // likewise

@@ -431,6 +431,31 @@ func goldenWorlds() map[string]func() decide.Input {
 			in.Config["192.0.1.1"] = map[string]string{"kubelet": "config-2"}
 			return in
 		},
+		"host-addons": func() decide.Input {
+			in := healthyCluster(1, 1)
+			const defrag, upgrades = desired.EtcdDefragAddon, desired.UnattendedUpgradesAddon
+			in.Want.HostAddons = []desired.HostAddon{desired.DefaultHostAddon(defrag)}
+			in.Config["192.0.0.1"] = map[string]string{"kubelet": "config-1", defrag: "a"}
+			changeHost(in, "cp-1", func(h *observed.Host) {
+				h.Digests = map[string]string{"kubelet": "config-1", upgrades: "b"}
+			})
+			return in
+		},
+		"host-addon-stopped": func() decide.Input {
+			in := healthyCluster(1, 1)
+			const upgrades = desired.UnattendedUpgradesAddon
+			in.Want.HostAddons = []desired.HostAddon{desired.DefaultHostAddon(upgrades)}
+			for id := range in.Config {
+				in.Config[id] = map[string]string{"kubelet": "config-1", upgrades: "b"}
+			}
+			for _, name := range []string{"cp-1", "w-1"} {
+				changeHost(in, name, func(h *observed.Host) { h.Digests = map[string]string{"kubelet": "config-1"} })
+			}
+			changeHost(in, "w-1", func(h *observed.Host) {
+				h.Digests[upgrades], h.StoppedTimers = "b", []string{upgrades}
+			})
+			return in
+		},
 		"dns-image": func() decide.Input { return dnsElsewhere(2, 1) },
 		"dns-image-and-settings": func() decide.Input {
 			in := dnsElsewhere(1, 1)

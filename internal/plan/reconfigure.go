@@ -67,7 +67,8 @@ func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string
 func reconfigureRisk(drift []string) Risk {
 	for _, name := range drift {
 		switch name {
-		case "kernel", desired.FirewallDigest, desired.SwapConfiguration:
+		case "kernel", desired.FirewallDigest, desired.SwapConfiguration, desired.EtcdDefragAddon,
+			desired.UnattendedUpgradesAddon:
 		default:
 			if !desired.IsImagesDigest(name) {
 				return Restarts
@@ -97,6 +98,23 @@ func restartsControlPlane(drift []string) bool {
 	return slices.Contains(drift, desired.ComponentsDigest)
 }
 
+// hostAddonChange returns what happens to a timer on a host.
+func (b *builder) hostAddonChange(h desired.Host, name string) string {
+	timer := "timer kubeone-" + name
+	for _, a := range b.in.Want.HostAddonsOf(h) {
+		switch is := b.world.Is.Hosts[h.ID]; {
+		case a.Name != name:
+		case is.Digests[name] == b.in.Config[h.ID][name]:
+			return timer + " is started again"
+		case name == desired.UnattendedUpgradesAddon:
+			return timer + " runs at " + a.Schedule.String() + "; its package is installed if it is missing"
+		default:
+			return timer + " runs at " + a.Schedule.String()
+		}
+	}
+	return timer + " is removed"
+}
+
 // configurationChanges returns what changes on a host for each configuration.
 func (b *builder) configurationChanges(h desired.Host, drift []string) []string {
 	var out []string
@@ -117,6 +135,8 @@ func (b *builder) configurationChanges(h desired.Host, drift []string) []string 
 		switch name {
 		case desired.FirewallDigest:
 			text = "other kubeone rules in the firewall"
+		case desired.EtcdDefragAddon, desired.UnattendedUpgradesAddon:
+			text = b.hostAddonChange(h, name)
 		case "kernel":
 			text = "kernel modules and settings"
 		case "containerd":

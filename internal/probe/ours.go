@@ -28,6 +28,7 @@ const (
 func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 	h.Marker = parseMarker(l, files)
 	h.Digests = parseDigests(files[digestsFile])
+	h.StoppedTimers = stoppedTimers(h.Digests, parseUnits(l["unit"]))
 	if turn := files[upgradeFile]; len(turn) > 0 && versionNoted().MatchString(turn[0]) {
 		h.Upgrading = turn[0]
 	}
@@ -45,6 +46,19 @@ func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 			h.Kept = append(h.Kept, path)
 		}
 	}
+}
+
+// stoppedTimers returns the addons that the host has noted, and whose timer systemd does not run or would not start with
+// the host.
+func stoppedTimers(noted map[string]string, units map[string]map[string]string) []string {
+	var out []string
+	for _, name := range desired.HostAddons() {
+		timer := parseUnit(units["kubeone-"+name+".timer"], "")
+		if noted[name] != "" && timer.Known() && !(timer.Active && timer.Enabled) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // pendingHooks returns the activities with pending hooks that a host recorded, without duplicates.

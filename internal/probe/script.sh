@@ -388,6 +388,7 @@ version() {
 units() {
 	properties=Id,LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,ExecStart
 	shown=$(timeout 8 systemctl show -p "$properties" containerd.service kubelet.service kubeone-step.service \
+		kubeone-etcd-defrag.timer kubeone-unattended-upgrades.timer \
 		crio.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service \
 		k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.k8s.kubelet.service \
 		2>/dev/null)

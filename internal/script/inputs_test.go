@@ -32,6 +32,9 @@ func everything() Input {
 	w.Network.PodSubnetIPv6, w.Network.ServiceSubnetIPv6 = "fd01::/48", "fd02::/120"
 	in.Host.IPv6Addresses = []string{"2001:db8::1"}
 	w.Backup = desired.Backup{Schedule: 6 * time.Hour, Keep: 10}
+	w.HostAddons = []desired.HostAddon{
+		desired.DefaultHostAddon(desired.EtcdDefragAddon), desired.DefaultHostAddon(desired.UnattendedUpgradesAddon),
+	}
 	w.Registry = desired.Registry{Overwrite: "mirror.example.com:5000/k8s", Insecure: true}
 	w.Artifacts = map[string]desired.Artifacts{"amd64": configtest.Artifacts("mirror.example.com:5000/k8s")}
 	w.Proxy = desired.Proxy{

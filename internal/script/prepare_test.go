@@ -230,7 +230,7 @@ func TestSystemsWithoutPackages(t *testing.T) {
 func bareHost(t *testing.T, in Input) *box {
 	t.Helper()
 	b := newBox(t, in)
-	for _, name := range []string{"losetup", "mount", "iptables", "modprobe", "sysctl"} {
+	for _, name := range []string{"losetup", "mount", "iptables", "modprobe", "sysctl", "unattended-upgrade"} {
 		b.command(name, "")
 	}
 	b.command("systemctl", `case "$1" in is-active) exit 3 ;; show) echo 42 ;; esac`)
@@ -273,7 +273,7 @@ func TestPreparingTwiceChangesNothing(t *testing.T) {
 			t.Errorf("the second time calls %s:\n%s", no, second)
 		}
 	}
-	if diff := cmp.Diff("containerd firewall kernel", recordedNames(b)); diff != "" {
+	if diff := cmp.Diff("containerd etcd-defrag firewall kernel unattended-upgrades", recordedNames(b)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -112,11 +112,15 @@ func Render(in Input) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	addons, err := hostAddonFiles(in)
+	if err != nil {
+		return "", err
+	}
 	for _, f := range slices.Concat(componentconfig.HostFiles(in.Input, artifacts),
 		[]componentconfig.Text{
 			{Name: "file_guard", Content: guardProgram(in.Host.Role)}, {Name: "file_guard_unit", Content: guardUnit},
 			{Name: "file_image_index", Content: in.ImageIndex},
-		}, componentconfig.FirewallFiles(in.Input), kubeadm, snapshots) {
+		}, componentconfig.FirewallFiles(in.Input), kubeadm, snapshots, addons) {
 		b.WriteString(functionDefinition(f.Name, f.Content))
 	}
 	for i, f := range componentconfig.ComponentFiles(in.Input) {
@@ -281,7 +285,7 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)), text("ADDON_IMAGES", desired.AddonImagesNote(in.Want)),
 		text("WORKLOAD_IMAGES", in.Want.WorkloadImages),
-	}, proxyVariables(in.Want.Proxy), cniVariables(in), firewallVariables(in),
+	}, hostAddonVariables(in), proxyVariables(in.Want.Proxy), cniVariables(in), firewallVariables(in),
 		credentialVariables(in.Credentials), pathVariables(), step.Variables(in.Steps))
 }
 

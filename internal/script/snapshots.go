@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,22 +24,22 @@ func snapshotFiles(in Input) ([]componentconfig.Text, error) {
 			{Name: "file_snapshot_script"}, {Name: "file_snapshot_service"}, {Name: "file_snapshot_timer"},
 		}, nil
 	}
-	body, err := stages.ReadFile("sh/snapshot.sh")
+	script, err := memberProgram(in, "kubeone-snapshot.service", "take_snapshot scheduled")
 	if err != nil {
 		return nil, err
 	}
-	body = append([]byte(Private()+"\n"), body...)
 	return []componentconfig.Text{
-		{Name: "file_snapshot_script", Content: snapshotScript(in, string(body))},
+		{Name: "file_snapshot_script", Content: script},
 		{Name: "file_snapshot_service", Content: snapshotService},
 		{Name: "file_snapshot_timer", Content: snapshotTimer(in.Want)},
 	}, nil
 }
 
-// snapshotScript returns snapshot.sh as a standalone program.
-func snapshotScript(in Input, body string) string {
+// memberProgram returns a program for a host's etcd member, which a service runs: snapshot.sh, the given files, and a
+// call of one of their functions.
+func memberProgram(in Input, service, call string, files ...string) (string, error) {
 	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# Written by kubeone; run by kubeone-snapshot.service.\nset -eu\nexport LC_ALL=C\n")
+	fmt.Fprintf(&b, "#!/bin/sh\n# Written by kubeone; run by %s.\nset -eu\nexport LC_ALL=C\n", service)
 	for _, v := range [][2]string{
 		{"BIN", BinDir},
 		{"NODE_NAME", in.NodeName},
@@ -47,9 +48,17 @@ func snapshotScript(in Input, body string) string {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], Quote(v[1]))
 	}
 	b.WriteString("say() { printf '%s\\n' \"$*\"; }\ndie() {\n\tprintf 'error: %s\\n' \"$*\" >&2\n\texit 1\n}\n\n")
-	b.WriteString(body)
-	b.WriteString("\ntake_snapshot scheduled\n")
-	return b.String()
+	for i, name := range slices.Concat([]string{"sh/private.sh", "sh/snapshot.sh"}, files) {
+		body, err := stages.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.Write(body)
+	}
+	return b.String() + "\n" + call + "\n", nil
 }
 
 // keepSnapshots returns the number of snapshots that a host keeps. It is at least one, because the newest must not be

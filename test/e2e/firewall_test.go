@@ -69,6 +69,15 @@ func firewallsOn(s *scenario) {
 // the hosts have no package source.
 func (s *scenario) installPackages(name string, hosts ...*fleet.Host) {
 	s.Helper()
+	s.copyPackages(name, hosts...)
+	_, err := operator.OnEach(s.Context(), hosts, "DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "+
+		"--no-install-recommends /root/debs/*.deb && rm -r /root/debs")
+	s.must(err)
+}
+
+// copyPackages copies a package and its dependencies to /root/debs on the hosts.
+func (s *scenario) copyPackages(name string, hosts ...*fleet.Host) {
+	s.Helper()
 	dir := filepath.Join(s.Dir, name)
 	s.must(os.MkdirAll(filepath.Join(dir, "partial"), 0o755))
 	status, err := hosts[0].Exec(s.Context(), "cat /var/lib/dpkg/status")
@@ -88,9 +97,6 @@ func (s *scenario) installPackages(name string, hosts ...*fleet.Host) {
 			s.must(host.CopyTo(s.Context(), file, "/root/debs/"))
 		}
 	}
-	_, err = operator.OnEach(s.Context(), hosts, "DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "+
-		"--no-install-recommends /root/debs/*.deb && rm -r /root/debs")
-	s.must(err)
 }
 
 // firewallsActive checks that all firewalls filter, or that none does.

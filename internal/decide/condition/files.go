@@ -10,7 +10,7 @@ func IsStaticPod(path string) bool { return strings.HasPrefix(path, "/etc/kubern
 func IsRestored(path string) bool {
 	for _, ours := range []string{
 		"/etc/containerd/", "/etc/systemd/system/", "/etc/modules-load.d/", "/etc/sysctl.d/",
-		"/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubeone/",
+		"/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubeone/", "/etc/kubeone/addons/", "/etc/apt/apt.conf.d/",
 	} {
 		if strings.HasPrefix(path, ours) {
 			return true

@@ -77,6 +77,16 @@ func checkTools(seen *observed.Host) *problem.Problem {
 	return newProblem(problem.ToolsMissing, problem.Parameters{"tools": seen.Tools, "os": seen.OS.ID})
 }
 
+// Upgrader returns a problem if the operating system has no program that installs security updates on its own. Check
+// reports an unsupported system.
+func Upgrader(seen *observed.Host) *problem.Problem {
+	system, found := distro.Find(seen.OS.ID)
+	if !found || system.Packages.Upgrader != "" {
+		return nil
+	}
+	return newProblem(problem.UpgraderUnknown, problem.Parameters{"os": seen.OS.ID})
+}
+
 // Packages returns the packages of the distribution that the host lacks. They are installed together with it.
 func Packages(seen *observed.Host) []string {
 	system, _ := distro.Find(seen.OS.ID)

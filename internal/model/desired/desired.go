@@ -56,6 +56,8 @@ type Cluster struct {
 	NodeLocalDNS *bool `json:"nodeLocalDNS,omitempty"`
 	// EmbeddedAddons lists the other addons of kubeone that the manifest names.
 	EmbeddedAddons []string `json:"embeddedAddons,omitempty"`
+	// HostAddons lists the addons of the manifest that are timers on hosts.
+	HostAddons []HostAddon `json:"hostAddons,omitempty"`
 	// ReplacedAddons lists the addons of kubeone that the operator has replaced with custom addons of the same names.
 	ReplacedAddons []string `json:"replacedAddons,omitempty"`
 

@@ -25,8 +25,10 @@ type System struct {
 // Packages says how a family of distributions installs packages, and how it names them.
 type Packages struct {
 	Managers []PackageManager // the first whose command exists is used
-	// Names holds the packages of Tools whose package has another name than the tool.
+	// Names holds the packages of Tools and of Upgrader whose package has another name than the command.
 	Names map[string]string
+	// Upgrader is the command that installs security updates on its own; "" if there is none.
+	Upgrader string
 }
 
 // PackageManager is one program that installs packages.
@@ -38,6 +40,12 @@ type PackageManager struct {
 // Tools returns the commands that kubeadm's preflight (losetup, mount) and network plugins (iptables) look for.
 func Tools() []string { return []string{"losetup", "mount", "iptables"} }
 
+// The programs that install security updates on their own.
+const (
+	aptUpgrader = "unattended-upgrade"
+	dnfUpgrader = "dnf-automatic"
+)
+
 // debianPackages returns the packages of Debian and its derivatives.
 func debianPackages() Packages {
 	const wait = "apt-get -o DPkg::Lock::Timeout=120 "
@@ -46,7 +54,8 @@ func debianPackages() Packages {
 			"apt-get",
 			wait + "update -q && DEBIAN_FRONTEND=noninteractive " + wait + "install -y -q --no-install-recommends",
 		}},
-		Names: map[string]string{"losetup": "mount"},
+		Names:    map[string]string{"losetup": "mount", aptUpgrader: "unattended-upgrades"},
+		Upgrader: aptUpgrader,
 	}
 }
 
@@ -57,7 +66,9 @@ func rpmPackages(managers ...PackageManager) Packages {
 }
 
 func redHatPackages() Packages {
-	return rpmPackages(PackageManager{"dnf", "dnf install -y"}, PackageManager{"yum", "yum install -y"})
+	p := rpmPackages(PackageManager{"dnf", "dnf install -y"}, PackageManager{"yum", "yum install -y"})
+	p.Upgrader = dnfUpgrader
+	return p
 }
 
 func susePackages() Packages {

@@ -20,6 +20,14 @@ func (s System) ToolPackages() string {
 	return strings.Join(pairs, " ")
 }
 
+// UpgraderPackage returns COMMAND=PACKAGE of the Upgrader for the same script; "" if there is none.
+func (s System) UpgraderPackage() string {
+	if s.Packages.Upgrader == "" {
+		return ""
+	}
+	return s.Packages.Upgrader + "=" + s.Packages.PackageOf(s.Packages.Upgrader)
+}
+
 // packageInstall returns a function that installs the given packages.
 func (s System) packageInstall() string {
 	const refuse = `die "no package manager that is known, and missing: $*"`

@@ -161,6 +161,8 @@ type Host struct {
 	// Digests holds what the last step on this host noted: the sha256 of each configuration, by name. A difference is
 	// drift.
 	Digests map[string]string `json:"digests,omitempty"`
+	// StoppedTimers lists the addons among Digests that are timers and do not run.
+	StoppedTimers []string `json:"stoppedTimers,omitempty"`
 	// Credentials lists the credentials for registries and proxies that differ from the caller's, sorted.
 	Credentials []Credential `json:"credentials,omitempty"`
 	// Edited lists files of the last step that have changed since, or are missing.

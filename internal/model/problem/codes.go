@@ -55,6 +55,7 @@ const (
 const (
 	OSUnsupported   Code = "OSUnsupported"
 	ToolsMissing    Code = "ToolsMissing"
+	UpgraderUnknown Code = "UpgraderUnknown"
 	KernelTooOld    Code = "KernelTooOld"
 	MemoryTooSmall  Code = "MemoryTooSmall"
 	DiskTooSmall    Code = "DiskTooSmall"

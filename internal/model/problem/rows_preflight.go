@@ -12,6 +12,11 @@ var preflightRows = []row{
 		do:   "install them manually",
 	},
 	{
+		code: UpgraderUnknown, class: ClassRuntime,
+		what: `addon unattended-upgrades is not supported on "{os}"`,
+		do:   "remove the addon from the manifest, and update this host as its operating system provides",
+	},
+	{
 		code: KernelTooOld, class: ClassRuntime,
 		what: `kernel "{kernel}" is older than {minimum}`,
 		do:   "install a newer kernel, or a newer release of the distribution",

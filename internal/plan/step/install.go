@@ -70,7 +70,7 @@ func afterJoin(w *World, h desired.Host, _ Intent) {
 	seen.ControllerManagerVersion, seen.SchedulerVersion = "", ""
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	seen.Digests, seen.Swaps, seen.CNIFiles = w.Config[h.ID], nil, nil
-	seen.Firewalls = w.firewallsOf(seen)
+	seen.Firewalls, seen.StoppedTimers = w.firewallsOf(seen), nil
 	seen.Endpoint = w.Want.Endpoint.URL()
 	if h.Role == desired.ControlPlane {
 		w.encryptedLikeOthers(h.ID, &seen)

@@ -48,7 +48,7 @@ func afterReconfigure(w *World, h desired.Host, i Intent) {
 	w.joinKeepingCertificates(h)
 	seen := w.Is.Hosts[h.ID]
 	seen.Digests, seen.Credentials, seen.Swaps = w.Config[h.ID], seen.CredentialsLeft(), nil
-	seen.Firewalls = w.firewallsOf(seen)
+	seen.Firewalls, seen.StoppedTimers = w.firewallsOf(seen), nil
 	w.Is.Hosts[h.ID] = seen
 }
 

@@ -130,7 +130,7 @@ func afterUpgrade(w *World, h desired.Host, _ Intent) {
 		w.Is.API.Version = w.Want.KubernetesVersion
 	}
 	seen.Digests, seen.Firewalls, seen.Upgrading = w.Config[h.ID], w.firewallsOf(seen), ""
-	seen.Edited, seen.Restorable, seen.PodEdits = nil, nil, nil
+	seen.Edited, seen.Restorable, seen.PodEdits, seen.StoppedTimers = nil, nil, nil, nil
 	seen.Credentials = seen.CredentialsLeft()
 	w.Is.Hosts[h.ID] = seen
 }

@@ -26,6 +26,11 @@ stage_restore_files() {
 	case $UNITS in *kubelet) systemctl stop kubelet 2>/dev/null || true ;; esac
 	for file in $RESTORE; do bring_back "$file"; done
 	stage_restart_units
+	for file in $RESTORE; do
+		case $file in
+		/etc/systemd/system/kubeone-*.timer) systemctl restart "${file##*/}" ;;
+		esac
+	done
 }
 
 # close_file FILE restricts a file with keys to root. It changes the owner first, because

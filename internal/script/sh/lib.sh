@@ -323,6 +323,15 @@ files_of() {
 		;;
 	kernel) printf '%s\n' /etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-zz-kubeone.conf ;;
 	kubelet) printf '%s\n' /var/lib/kubelet/config.yaml /etc/systemd/system/kubelet.service ;;
+	etcd-defrag)
+		printf '%s\n' /etc/systemd/system/kubeone-etcd-defrag.timer /etc/systemd/system/kubeone-etcd-defrag.service \
+			/etc/kubeone/addons/etcd-defrag.sh
+		;;
+	unattended-upgrades)
+		printf '%s\n' /etc/systemd/system/kubeone-unattended-upgrades.timer \
+			/etc/systemd/system/kubeone-unattended-upgrades.service \
+			/etc/apt/apt.conf.d/99kubeone-unattended-upgrades /etc/kubeone/addons/dnf-automatic.conf
+		;;
 	components)
 		for name in $STATIC_PODS; do printf '/etc/kubernetes/manifests/%s.yaml\n' "$name"; done
 		component_paths

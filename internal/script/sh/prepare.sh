@@ -24,6 +24,7 @@ stage_prepare() {
 	starts_ours containerd
 	starts_ours kubelet
 	configure_snapshots
+	configure_host_addons
 	# shellcheck disable=SC2086 # a list
 	record $HOST_DIGESTS
 }
@@ -49,11 +50,15 @@ install_packages() {
 	for pair in $TOOLS; do
 		have "${pair%%=*}" || missing="$missing ${pair#*=}"
 	done
-	[ -n "$missing" ] || return 0
-	say "installing packages:$missing"
 	# shellcheck disable=SC2086 # a list
-	package_install $missing ||
-		die "cannot install$missing: give this host a package source that has them, or install them on it, and apply again"
+	[ -z "$missing" ] || add_packages $missing
+}
+
+# add_packages NAME... installs packages of the distribution.
+add_packages() {
+	say "installing packages: $*"
+	package_install "$@" ||
+		die "cannot install $*: give this host a package source that has them, or install them on it, and apply again"
 }
 
 kernel_settings() {

@@ -98,6 +98,9 @@ change_settings() {
 	! differs_now swap || swap_off
 	! differs_now kernel || kernel_settings
 	! differs_now firewall || configure_firewalls
+	for addon in etcd-defrag unattended-upgrades; do
+		! differs_now "$addon" || configure_host_addon "$addon"
+	done
 	if differs_now containerd || differs_now credentials; then change_runtime; fi
 	! differs_now kubelet || write_kubelet
 	! rewrites_pods || change_control_plane

@@ -11,6 +11,7 @@
 
 stage_reset() {
 	remove_snapshot_timer
+	for addon in etcd-defrag unattended-upgrades; do remove_host_addon "$addon"; done
 	systemctl disable --now kubeone-cni.path kubelet.service 2>/dev/null || true
 	systemctl disable --now kubeone-guard.service 2>/dev/null || true
 	systemctl stop kubeone-cni.service 2>/dev/null || true

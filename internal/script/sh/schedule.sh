@@ -1,4 +1,4 @@
-# stage snapshot, and the timer of the scheduled snapshots.
+# stage snapshot, the timer of the scheduled snapshots, and what all timers share.
 #
 # Variables, set by script.go:
 #
@@ -22,25 +22,36 @@ configure_snapshots() {
 	put /etc/kubeone/snapshot.sh 0700 file_snapshot_script
 	put /etc/systemd/system/kubeone-snapshot.service 0644 file_snapshot_service
 	put /etc/systemd/system/kubeone-snapshot.timer 0644 file_snapshot_timer
-	[ "$CHANGED" = yes ] || ! timer_runs || return 0
-	systemctl daemon-reload
-	systemctl -q enable kubeone-snapshot.timer
-	systemctl restart kubeone-snapshot.timer
-}
-
-# timer_runs succeeds if the timer is active with its present file. An earlier run may have been killed before the
-# start.
-timer_runs() {
-	systemctl -q is-enabled kubeone-snapshot.timer 2>/dev/null && systemctl -q is-active kubeone-snapshot.timer &&
-		[ "$(systemctl show -p NeedDaemonReload kubeone-snapshot.timer)" != NeedDaemonReload=yes ]
+	run_timer snapshot
 }
 
 # remove_snapshot_timer removes the timer and keeps the snapshots.
 remove_snapshot_timer() {
-	[ -e /etc/systemd/system/kubeone-snapshot.timer ] || return 0
-	systemctl disable --now kubeone-snapshot.timer 2>/dev/null || true
-	systemctl stop kubeone-snapshot.service 2>/dev/null || true
-	rm -f /etc/systemd/system/kubeone-snapshot.timer /etc/systemd/system/kubeone-snapshot.service /etc/kubeone/snapshot.sh
+	[ ! -e /etc/systemd/system/kubeone-snapshot.timer ] || remove_timer snapshot /etc/kubeone/snapshot.sh
+}
+
+# run_timer NAME starts the timer kubeone-NAME, unless CHANGED is no and it runs.
+run_timer() {
+	[ "$CHANGED" = yes ] || ! timer_runs "$1" || return 0
 	systemctl daemon-reload
-	systemctl reset-failed kubeone-snapshot.service 2>/dev/null || true
+	systemctl -q enable "kubeone-$1.timer"
+	systemctl restart "kubeone-$1.timer"
+}
+
+# timer_runs NAME succeeds if the timer is active with its present file. An earlier run may have been killed before the
+# start.
+timer_runs() {
+	systemctl -q is-enabled "kubeone-$1.timer" 2>/dev/null && systemctl -q is-active "kubeone-$1.timer" &&
+		[ "$(systemctl show -p NeedDaemonReload "kubeone-$1.timer")" != NeedDaemonReload=yes ]
+}
+
+# remove_timer NAME FILE... removes the timer kubeone-NAME, its service, and other files of it.
+remove_timer() {
+	unit=kubeone-$1
+	shift
+	systemctl disable --now "$unit.timer" 2>/dev/null || true
+	systemctl stop "$unit.service" 2>/dev/null || true
+	rm -f "/etc/systemd/system/$unit.timer" "/etc/systemd/system/$unit.service" "$@"
+	systemctl daemon-reload
+	systemctl reset-failed "$unit.service" 2>/dev/null || true
 }

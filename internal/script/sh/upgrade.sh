@@ -249,6 +249,7 @@ upgrade_runtime() {
 	configure_runtime
 	wait_for 60 "containerd" "$BIN/ctr" version
 	configure_snapshots
+	configure_host_addons
 }
 
 # write_kubelet writes the kubelet's configuration.
