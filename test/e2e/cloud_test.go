@@ -356,7 +356,7 @@ func (c *externalCloud) instanceTerminated(s *scenario) {
 	c.SetState(instanceOf(host), "running")
 	_, err = host.Exec(s.Context(), "systemctl start kubelet")
 	s.must(err)
-	s.runCommand(0, []string{"apply", "-y"}, "Done.")
+	s.runCommand(0, []string{"apply", "-y"}, "The cluster matches the manifest.")
 	s.eventually("the Node is initialized again", time.Minute, func(ctx context.Context) error {
 		nodes, err := s.Nodes(ctx)
 		if err != nil {
