@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,12 @@ import (
 	"kubeone/internal/text/pattern"
 )
 
-// configKey is the key of a credentials file that holds cloudProvider.cloudConfig.
-const configKey = "cloudConfig"
+// configKey and storageKey are fields of cloudProvider with a configuration file, and keys of a credentials file that
+// precede them.
+const (
+	configKey  = "cloudConfig"
+	storageKey = "csiConfig"
+)
 
 // externalCloud returns the provider whose controller manager initializes the Nodes; "" if there is none.
 func (l *loader) externalCloud() string {
@@ -25,10 +30,11 @@ func (l *loader) externalCloud() string {
 // usesCloudKey reports whether the cloud needs the value of this key in a credentials file.
 func (l *loader) usesCloudKey(key string) bool {
 	provider, found := cloud.Find(l.externalCloud())
-	if found && slices.Contains(referencedCredentials(l.cluster.CloudProvider.CloudConfig), key) {
+	spec := l.cluster.CloudProvider
+	if found && slices.Contains(referencedCredentials(spec.CloudConfig+spec.CSIConfig), key) {
 		return true
 	}
-	return found && (key == configKey || slices.ContainsFunc(provider.Variables, func(v cloud.Variable) bool {
+	return found && (key == configKey || key == storageKey && provider.HasStorageConfig || slices.ContainsFunc(provider.Variables, func(v cloud.Variable) bool {
 		return slices.Contains(variableNames(v.Name), key)
 	}))
 }
@@ -88,6 +94,9 @@ func (l *loader) cloudInput(provider cloud.Provider) cloud.Input {
 		Registry: newRegistry(c.RegistryConfiguration), Config: l.cloudConfig(provider), Credentials: map[string]string{},
 		NoStorage: c.CloudProvider.DisableBundledCSIDrivers,
 	}
+	if provider.HasStorageConfig && !in.NoStorage {
+		in.StorageConfig = l.filledConfig(storageKey, c.CloudProvider.CSIConfig)
+	}
 	if h := c.CloudProvider.Hetzner; h != nil {
 		in.Network = h.NetworkID
 	}
@@ -122,14 +131,16 @@ func (l *loader) cloudCredential(name string) string {
 	return ""
 }
 
-// cloudConfig returns the configuration file of the cloud: from the credentials file, else from the manifest.
+// filledConfig returns a configuration file with its credentials: from the credentials file, else the text in the
+// manifest.
+func (l *loader) filledConfig(key, text string) string {
+	return l.fillConfig("cloudProvider."+key, cmp.Or(l.cloudKeys[key], text))
+}
+
+// cloudConfig returns the configuration file of the cloud.
 func (l *loader) cloudConfig(provider cloud.Provider) string {
-	const path = "cloudProvider.cloudConfig"
-	text := l.cloudKeys[configKey]
-	if text == "" {
-		text = l.cluster.CloudProvider.CloudConfig
-	}
-	text = l.fillConfig(path, text)
+	const path = "cloudProvider." + configKey
+	text := l.filledConfig(configKey, l.cluster.CloudProvider.CloudConfig)
 	switch {
 	case text == "" && provider.NeedsConfig:
 		l.reportPath(path, Error, "set it here or in the file of --credentials",

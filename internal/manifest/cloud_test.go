@@ -67,6 +67,11 @@ func TestExternalClouds(t *testing.T) {
 			[]string{"kube-system/openstack-cloud-controller-manager!", "kube-system/openstack-cinder-csi"}, 1},
 		"vsphere": {"{vsphere: {}, external: true, cloudConfig: a}", "", vsphere,
 			[]string{"kube-system/vsphere-cpi!"}, 2},
+		"vsphere with the driver's configuration": {"{vsphere: {}, external: true, cloudConfig: a, csiConfig: b}", "",
+			vsphere, []string{"kube-system/vsphere-cpi!"}, 4},
+		"vsphere without storage": {
+			"{vsphere: {}, external: true, cloudConfig: a, csiConfig: b, disableBundledCSIDrivers: true}", "", vsphere,
+			[]string{"kube-system/vsphere-cpi!"}, 2},
 		"gce":              {"{gce: {}, external: true}", own, nil, []string{"kube-system/hcloud-csi"}, 0},
 		"without external": {"{hetzner: {}}", "", nil, nil, 0},
 	} {
@@ -114,6 +119,30 @@ func TestCredentialsOfAnExternalCloud(t *testing.T) {
 	}
 }
 
+// The configuration of vSphere's storage driver contains credentials, also in the credentials file.
+func TestConfigurationOfTheStorageDriver(t *testing.T) {
+	t.Parallel()
+	const inManifest = `{vsphere: {}, external: true, cloudConfig: a, csiConfig: "p={{ .Credentials.VSPHERE_PASSWORD }}"}`
+	const variables = "VSPHERE_SERVER: a\nVSPHERE_USER: b\nVSPHERE_PASSWORD: hidden\n"
+	for credentials, want := range map[string]string{
+		variables: "p=hidden",
+		variables + `csiConfig: "q={{ .Credentials.VSPHERE_USER }}"`: "q=b",
+	} {
+		loaded, err := loadCloud(t, inManifest, "", credentials, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := loaded.Addons.Custom[0].Objects[3]
+		data, _ := secret["data"].(map[string]any)
+		if data["csi-vsphere.conf"] != base64.StdEncoding.EncodeToString([]byte(want)) {
+			t.Errorf("%v, want %s", secret, want)
+		}
+		if len(loaded.Warnings) > 0 || len(loaded.Cluster.NotCarriedOut) > 0 {
+			t.Errorf("%v, not carried out: %v", loaded.Warnings, loaded.Cluster.NotCarriedOut)
+		}
+	}
+}
+
 func TestMistakesInAnExternalCloud(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -131,6 +160,12 @@ func TestMistakesInAnExternalCloud(t *testing.T) {
 		"no configuration": {"{openstack: {}, external: true}", "{}", nil, "is required for openstack with external"},
 		"a missing credential": {"{azure: {}, external: true, cloudConfig: '{{ .Credentials.AZURE_CLIENT_ID }}'}", "{}", nil,
 			"cloudProvider.cloudConfig: refers to the missing credentials AZURE_CLIENT_ID"},
+		"a missing credential of the driver": {
+			"{vsphere: {}, external: true, cloudConfig: a, csiConfig: '{{ .Credentials.A }}'}", "{}",
+			map[string]string{"VSPHERE_SERVER": "a", "VSPHERE_USER": "b", "VSPHERE_PASSWORD": "c"},
+			"cloudProvider.csiConfig: refers to the missing credentials A"},
+		"a driver's configuration on another cloud": {"{aws: {}, external: true, csiConfig: hidden}", "{}", nil,
+			"remove it: other storage drivers read cloudConfig or credentials"},
 		"another template": {"{azure: {}, external: true, cloudConfig: '{{ .Name }}'}", "{}", nil, "contains a template"},
 		"a password": {"{vsphere: {}, external: true}",
 			"{cloudConfig: 'password: hidden', VSPHERE_SERVER: a, VSPHERE_USER: b, VSPHERE_PASSWORD: hidden}", nil,

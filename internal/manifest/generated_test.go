@@ -68,7 +68,7 @@ func TestManifestsThatKubeOneGenerates(t *testing.T) {
 		refusals[network+" with addons"] = `"cluster-autoscaler" is an addon of KubeOne that kubeone does not have`
 	}
 	ignored := map[string][]string{
-		"on none": {"operatingSystemManager"}, "on vsphere": {"cloudProvider.csiConfig"},
+		"on none": {"operatingSystemManager"},
 	}
 	all := generated()
 	for name, text := range all {

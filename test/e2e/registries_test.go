@@ -174,15 +174,15 @@ func (a *registryAuthority) bundlePEM() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.own.Raw}))
 }
 
-// newCertificate returns a new certificate for this machine's address in the lab.
-func (a *registryAuthority) newCertificate(s *scenario) *tls.Certificate {
+// newCertificate returns a new certificate for this machine's address in the lab, and for host names.
+func (a *registryAuthority) newCertificate(s *scenario, names ...string) *tls.Certificate {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "registry of the lab"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(s.addressOf("1"))}, KeyUsage: x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.ParseIP(s.addressOf("1"))}, DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.own, key.Public(), a.key)

@@ -34,8 +34,9 @@ type CloudProviderSpec struct {
 	// CloudConfig is the configuration file of the cloud's controller manager: required for azure, openstack and vsphere
 	// with external, optional for aws.
 	CloudConfig string `json:"cloudConfig,omitempty" carried:"with external" secret:"true" lines:"yes"`
-	// CSIConfig is the configuration file of the cloud's storage driver; vSphere only.
-	CSIConfig string `json:"csiConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
+	// CSIConfig is the configuration file of the cloud's storage driver; vSphere only. Other drivers read cloudConfig or
+	// credentials.
+	CSIConfig string `json:"csiConfig,omitempty" carried:"with external" secret:"true" lines:"yes"`
 	// SecretProviderClassName is the SecretProviderClass that holds the cloud's credentials.
 	SecretProviderClassName string `json:"secretProviderClassName,omitempty" carried:"no"`
 }

@@ -42,7 +42,8 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 		f.errorf(path+".external", "remove it", "is not supported for vmwareCloudDirector")
 	}
 	if p.CSIConfig != "" && p.Vsphere == nil {
-		f.errorf(path+".csiConfig", "remove it", "is supported only for vsphere")
+		f.errorf(path+".csiConfig", "remove it: other storage drivers read cloudConfig or credentials",
+			"is supported only for vsphere")
 	}
 }
 

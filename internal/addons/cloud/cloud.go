@@ -45,6 +45,8 @@ type Input struct {
 	Network string
 	// Config is the configuration file of the cloud. It may contain secrets.
 	Config string
+	// StorageConfig is the configuration file of the storage driver. It may contain secrets.
+	StorageConfig string
 	// Credentials holds the credentials by variable. It lacks those that are not set.
 	Credentials map[string]string
 	// NoStorage leaves out the storage driver.
@@ -67,6 +69,8 @@ type Provider struct {
 	AllOrNone bool
 	// NeedsConfig says that the cloud needs a configuration file.
 	NeedsConfig bool
+	// HasStorageConfig says that the storage driver has a configuration file of its own.
+	HasStorageConfig bool
 	// CheckConfig returns why a configuration file is refused, or ""; nil accepts all.
 	CheckConfig func(text string) string
 	manager     func(Input) Release

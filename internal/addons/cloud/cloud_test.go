@@ -22,6 +22,9 @@ func newInput(p Provider) Input {
 	if p.NeedsConfig || p.Name == "aws" {
 		in.Config = "[Global]\n"
 	}
+	if p.HasStorageConfig {
+		in.StorageConfig = "[VirtualCenter]\n"
+	}
 	if p.Name == "hetzner" {
 		in.Network = "my-network"
 	}
@@ -75,8 +78,12 @@ func TestSettingsThatAreNotSet(t *testing.T) {
 		if releases := p.Releases(in); len(releases) != 1 || !releases[0].Manager {
 			t.Errorf("%s without storage: %d releases", p.Name, len(releases))
 		}
-		if text := textOf(t, p, in); !strings.Contains(text, "registry.example.com/") {
+		text := textOf(t, p, in)
+		if !strings.Contains(text, "registry.example.com/") {
 			t.Errorf("%s does not use the registry:\n%s", p.Name, text)
+		}
+		if strings.Contains(text, "csi-vsphere.conf") {
+			t.Errorf("%s without storage has its configuration:\n%s", p.Name, text)
 		}
 	}
 }

@@ -261,13 +261,27 @@ func newOpenstack() Provider {
 // passwordLine matches a password in the configuration of vSphere.
 var passwordLine = pattern.Lazy(`(?im)^\s*"?password"?\s*[:=]`)
 
-// newVsphere returns the row of vSphere. Its project publishes no chart of the storage driver.
+// vsphereStorage returns the namespace of vSphere's storage driver and the Secret with its configuration, under the
+// names that the manifest of the driver's project has. Its project publishes no chart.
+//
+// Names: https://github.com/kubernetes-sigs/vsphere-csi-driver/tree/master/manifests/vanilla
+func vsphereStorage(config string) []resources.Object {
+	const namespace = "vmware-system-csi"
+	secret := secretOf("vsphere-config-secret", map[string]string{"csi-vsphere.conf": config})
+	secret["metadata"].(map[string]any)["namespace"] = namespace
+	return []resources.Object{
+		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}},
+		secret,
+	}
+}
+
+// newVsphere returns the row of vSphere.
 //
 // Values: https://github.com/kubernetes/cloud-provider-vsphere/tree/master/charts/vsphere-cpi
 func newVsphere() Provider {
 	const server, user, password = "VSPHERE_SERVER", "VSPHERE_USER", "VSPHERE_PASSWORD"
 	return Provider{
-		Name: "vsphere", NeedsConfig: true,
+		Name: "vsphere", NeedsConfig: true, HasStorageConfig: true,
 		Variables: []Variable{{server, false}, {user, false}, {password, false}},
 		CheckConfig: func(text string) string {
 			if passwordLine().MatchString(text) {
@@ -277,7 +291,7 @@ func newVsphere() Provider {
 		},
 		objects: func(in Input) []resources.Object {
 			host := in.Credentials[server]
-			return []resources.Object{
+			out := []resources.Object{
 				secretOf("vsphere-ccm-credentials", map[string]string{
 					host + ".username": in.Credentials[user], host + ".password": in.Credentials[password],
 				}),
@@ -286,6 +300,10 @@ func newVsphere() Provider {
 					"metadata": map[string]any{"name": configSecret, "namespace": Namespace},
 				},
 			}
+			if in.StorageConfig != "" && !in.NoStorage {
+				out = append(out, vsphereStorage(in.StorageConfig)...)
+			}
+			return out
 		},
 		manager: func(in Input) Release {
 			daemonSet := map[string]any{

@@ -25,8 +25,9 @@ type Operator struct {
 	Program, Kubectl string
 	// Dir holds the state and files of this operator.
 	Dir string
-	// Manifest and Bundle are the default paths for commands. Terraform is the default for -t; empty means none.
-	Manifest, Bundle, Terraform string
+	// Manifest and Bundle are the default paths for commands. Terraform is the default for -t, and Credentials for -c;
+	// empty means none.
+	Manifest, Bundle, Terraform, Credentials string
 	// Environment are additional variables for commands: "NAME=VALUE".
 	Environment []string
 	// Agnhost is the OCI layout of the test workload's image.
@@ -194,6 +195,8 @@ func takesManifest(args []string) bool {
 	switch args[0] {
 	case "host", "controller":
 		return false
+	case "bundle":
+		return hasFlag(args, "create")
 	case "backup":
 		return !hasFlag(args, "verify") && !hasFlag(args, "inspect")
 	}
@@ -208,6 +211,9 @@ func (o *Operator) newCommand(ctx context.Context, args []string) *exec.Cmd {
 	}
 	if o.Terraform != "" && !hasFlag(args, "-t") {
 		full = append(full, "-t", o.Terraform)
+	}
+	if o.Credentials != "" && takesManifest(args) && !hasFlag(args, "-c") && !hasFlag(args, "--credentials") {
+		full = append(full, "-c", o.Credentials)
 	}
 	if takesBundle(args[0]) && !hasFlag(args, "--bundle") && o.Bundle != "" {
 		full = append(full, "--bundle", o.Bundle)

@@ -3,6 +3,7 @@ package components
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -35,6 +36,9 @@ func moduleFile(r Recipe, editJSON []byte) ([]byte, error) {
 	}
 	var lines []string
 	for _, replace := range upstream.Replace {
+		if slices.Contains(r.Unreplaced, replace.Old.Path) {
+			continue
+		}
 		path, version := replace.New.Path, replace.New.Version
 		if version == "" {
 			if path, version = publishedModule(r, replace.Old.Path, path); version == "" {

@@ -22,6 +22,8 @@ type Recipe struct {
 	Also []string
 	// Stubs are Go files that stand in for modules which are not published, by module path.
 	Stubs map[string]string `json:",omitempty"`
+	// Unreplaced are modules whose replace directive in the module's go.mod is left out.
+	Unreplaced []string `json:",omitempty"`
 	// Downloads are published files with programs of Packages. They are not part of the digest.
 	Downloads []Download `json:"-"`
 }

@@ -58,6 +58,11 @@ replace k8s.io/api => k8s.io/api v0.36.3
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
+	without, err := moduleFile(Recipe{Module: "x.io/y", Version: "v1.0.0", Unreplaced: []string{"a.io/b"}},
+		[]byte(upstream))
+	if err != nil || strings.Contains(string(without), "a.io/b") {
+		t.Errorf("an unwanted replace directive was repeated: %v\n%s", err, without)
+	}
 	other, err := moduleFile(Recipe{Module: "x.io/y", Version: "v1.0.0"},
 		[]byte(`{"Replace":[{"Old":{"Path":"x.io/y/api"},"New":{"Path":"./api"}}]}`))
 	if err != nil || strings.Contains(string(other), "replace") {
