@@ -54,12 +54,31 @@ func (c cilium) recipe() Recipe {
 			"cilium-operator-generic": ciliumModule + "/operator",
 			"hubble-relay":            ciliumModule + "/hubble-relay",
 		},
-		Also: []string{"github.com/osrg/gobgp/v4@v4.7.0"},
+		Also: c.requirements(),
 		Stubs: map[string]string{"sigs.k8s.io/mcs-api/controllers": `package controllers
 
 const DerivedServiceAnnotation = "multicluster.kubernetes.io/derived-service"
 `},
 	}
+}
+
+// requirements returns modules in versions that the build needs. Older patch versions are built with the modules of
+// CiliumVersion, so that all versions share most of what is compiled.
+func (c cilium) requirements() []string {
+	out := []string{"github.com/osrg/gobgp/v4@v4.7.0"}
+	if c.version == CiliumVersion {
+		return out
+	}
+	out = append(out, "cel.dev/expr@v0.25.2", "github.com/cilium/statedb@v0.8.4", "golang.org/x/text@v0.39.0",
+		"golang.org/x/tools@v0.47.0", "google.golang.org/grpc@v1.83.1", "sigs.k8s.io/gateway-api/conformance@v1.6.2",
+		"golang.org/x/telemetry@v0.0.0-20260625142307-59b4966ccb57")
+	for _, name := range []string{
+		"api", "apiextensions-apiserver", "apimachinery", "apiserver", "cli-runtime", "client-go", "code-generator",
+		"component-base", "endpointslice", "kubectl", "streaming",
+	} {
+		out = append(out, "k8s.io/"+name+"@v0.36.4")
+	}
+	return out
 }
 
 // images returns the images. There is no Envoy, so no rules for HTTP.

@@ -38,10 +38,10 @@ shows it. ~clusterNetwork.cni.cilium~ has these fields:
 
 | field | what it does | tested |
 |---|---|---|
-| ~version~ | chooses another patch version of 1.20 | yes |
+| ~version~ | chooses another patch version of 1.20 | no |
 | ~kubeProxyReplacement: strict~ | cilium serves Services; needs ~kubeProxy.skipInstallation~ | yes |
 | ~enableHubble~ | deploys Hubble, its relay and its user interface | no |
-| ~enableL2Announcements~ | announces addresses of load balancers on the local network | no |
+| ~enableL2Announcements~ | announces addresses of load balancers on the local network | IPv4 |
 | ~enableGatewayAPI~ | serves the Gateway API, whose definitions you install first | no |
 | ~enableLocalRedirectPolicy~ | allows local redirect policies | no |
 | ~helmValues~ | [values of the chart](https://docs.cilium.io/en/stable/helm-reference/); they precede kubeone's | yes |
@@ -64,8 +64,9 @@ Tests on real hosts:
 
 - flannel: everything, also in dual-stack clusters.
 - cilium: installation, network policies, Services with and without kube-proxy, repair, an upgrade of Kubernetes, and
-  reset. The programs of its images were built from the source of the same version, without Envoy. The images of the
-  project, dual stack and an upgrade of cilium were not tested.
+  reset; in a dual-stack cluster, installation, pods, Services, policies and an announced address. The programs of its
+  images were built from the source of the same version, without Envoy. The images of the project, and an upgrade of
+  cilium, were not tested.
 - canal: installation, a changed MTU, repair and reset, with a stand-in for the manifest in which only flannel is real.
   The rules were tried on the published manifest. The containers of Calico, and so network policies, were not tested.
 
