@@ -158,7 +158,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 
 // newPluginAddon renders the addon of the network plugin. The addon is empty if another tool deploys the plugin.
 func newPluginAddon(want desired.Cluster) (Addon, error) {
-	plugin, found := plugins.Find(want.Network.CNI.Name)
+	plugin, found := plugins.Find(want.Network.CNI.Name, want.Network.CNI.Version)
 	if !found {
 		return Addon{}, nil
 	}

@@ -56,7 +56,7 @@ func image(name string) func(*desired.Cluster) {
 func canalArtifacts(t *testing.T, prefix string) desired.Artifacts {
 	t.Helper()
 	out := desired.Artifacts{Published: plugintest.Published(t, "../..", "canal")}
-	plugin, _ := plugins.Find("canal")
+	plugin, _ := plugins.Find("canal", "")
 	for _, i := range plugin.Images() {
 		out.Images = append(out.Images, desired.Image{Name: prefix + i.Repository + ":" + i.Tag})
 	}
@@ -313,7 +313,7 @@ func TestOtherNetworkPlugins(t *testing.T) {
 		return func(c *desired.Cluster) { c.Network.CNI.Name = name }
 	}
 	for _, name := range append(v1beta2.CNINames(), "", "none") {
-		if _, ok := plugins.Find(name); ok && name != desired.ExternalCNI {
+		if _, ok := plugins.Find(name, ""); ok && name != desired.ExternalCNI {
 			continue // deployed by this program
 		}
 		if got, err := Render(want(plugin(name))); err != nil || len(got) > 0 {

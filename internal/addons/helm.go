@@ -31,11 +31,15 @@ func (r HelmRelease) Key() string { return r.Namespace + "/" + r.Name }
 
 // Summary returns the release without its values.
 func (r HelmRelease) Summary() desired.HelmRelease {
-	return desired.HelmRelease{
+	out := desired.HelmRelease{
 		Namespace: r.Namespace, Name: r.Name, Chart: r.Chart.String(), Source: r.Chart.Digest(),
 		Values: chart.ValuesDigest(r.Values), TimeoutSeconds: int(r.Timeout.Seconds()), Network: r.Network,
 		CloudManager: r.CloudManager,
 	}
+	if r.Network {
+		out.Version = r.Chart.Version
+	}
+	return out
 }
 
 // RenderInput returns what the chart is rendered for.
@@ -48,7 +52,7 @@ const networkTimeout = 5 * time.Minute
 
 // NetworkRelease returns the Helm release of the network plugin, and whether the plugin is one.
 func NetworkRelease(want desired.Cluster) (HelmRelease, bool, error) {
-	plugin, _ := plugins.Find(want.Network.CNI.Name)
+	plugin, _ := plugins.Find(want.Network.CNI.Name, want.Network.CNI.Version)
 	charted, ok := plugin.(network.Charted)
 	if !ok {
 		return HelmRelease{}, false, nil

@@ -85,7 +85,8 @@ func newBundleCreateCommand(in io.Reader, out, errOut io.Writer) *cobra.Command 
 	flags.StringVar(&f.want.Arch, "arch", "amd64",
 		"architecture `ARCH` of the hosts: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
-		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+", or external to include none")
+		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+", or external to include none; a version "+
+			"of cilium follows @")
 	flags.StringVar(&f.want.Addons, "addons", desired.MetricsServerAddon,
 		"`NAMES` of addons whose images are included, separated by commas: "+strings.Join(embedded.Names(), ", "))
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that serves binaries at URL/HOST/PATH")
@@ -158,10 +159,10 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, in io.Reader, out
 	if err := f.checkManifestFlags(cmd); err != nil {
 		return err
 	}
-	want := f.want
-	if err := checkBundleCNI(want.CNI); err != nil {
+	if err := f.readCNI(); err != nil {
 		return err
 	}
+	want := f.want
 	if err := checkBundleAddons(want.Addons); err != nil {
 		return err
 	}
@@ -236,14 +237,21 @@ func checkBundleAddons(names string) error {
 	return nil
 }
 
-// checkBundleCNI returns an error unless a manifest can select the network plugin.
-func checkBundleCNI(name string) error {
+// readCNI splits the flag --cni into plugin and version. It returns an error unless a manifest can select both.
+func (f *bundleCreateFlags) readCNI() error {
 	names := v1beta2.CNINames()
-	if slices.Contains(names, name) {
+	f.want.CNI, f.want.CNIVersion, _ = strings.Cut(f.want.CNI, "@")
+	if !slices.Contains(names, f.want.CNI) {
+		return &usageError{fmt.Errorf("--cni: unknown plugin %q; use one of %s", f.want.CNI, strings.Join(names, ", ")),
+			bundleCreate}
+	}
+	if f.want.CNIVersion == "" {
 		return nil
 	}
-	return &usageError{fmt.Errorf("--cni: unknown plugin %q; use one of %s", name, strings.Join(names, ", ")),
-		bundleCreate}
+	if _, err := plugins.FindVersion(f.want.CNI, f.want.CNIVersion); err != nil {
+		return &usageError{fmt.Errorf("--cni: %w", err), bundleCreate}
+	}
+	return nil
 }
 
 func newBundleInspectCommand(out io.Writer) *cobra.Command {

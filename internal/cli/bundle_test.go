@@ -188,6 +188,14 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 		"unsupported version":  {[]string{"create", "-f", "x", "--kubernetes-version", "1.2.3"}, "supported are 1.34"},
 		"unknown arch": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"},
 			"supported are amd64"},
+		"unknown version of a CNI": {
+			[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--cni", "cilium@1.2.3"},
+			`--cni: version "1.2.3" of cilium is not supported`,
+		},
+		"version of another CNI": {
+			[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--cni", "flannel@1.2.3"},
+			"--cni: the version of the network plugin flannel cannot be chosen",
+		},
 		"unknown CNI": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--cni", "flanel"},
 			`--cni: unknown plugin "flanel"`},
 		"insecure what": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--insecure-registry"},

@@ -50,6 +50,9 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 	}
 	changed, taken := v.otherPlugin()
 	unfit, warnings = append(unfit, changed...), append(warnings, taken...)
+	if p := v.skippedPluginVersion(); p != nil {
+		unfit = append(unfit, *p)
+	}
 	unfit = append(unfit, v.foreignDefinitions()...)
 	warnings = slices.Concat(warnings, v.nodesWithoutMachine(), v.hostsInPool())
 	unfit = append(unfit, v.sameNames()...)

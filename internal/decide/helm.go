@@ -3,6 +3,8 @@ package decide
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
@@ -36,6 +38,36 @@ func (v *view) networkRelease() (want desired.HelmRelease, found bool) {
 func (v *view) isStale(want desired.HelmRelease, is observed.HelmRelease) bool {
 	return !is.Managed || is.Status != observed.ReleaseDeployed || is.Source != want.Source || is.Values != want.Values ||
 		len(v.in.Is.API.Compared[want.Key()].Differences) > 0
+}
+
+// skippedPluginVersion returns a problem if the network plugin would become older, or skip a minor version. Projects
+// support neither: agents of both versions run at the same time during an upgrade.
+func (v *view) skippedPluginVersion() *problem.Problem {
+	wanted, found := v.networkRelease()
+	if !found || v.in.About != nil {
+		return nil
+	}
+	is := v.in.Is.API.HelmReleases[wanted.Key()]
+	have, err := version.ParseSemantic(is.Version)
+	if err != nil {
+		return nil // it is not installed, or its version is unknown
+	}
+	want, err := version.ParseSemantic(wanted.Version)
+	if err != nil {
+		return nil
+	}
+	reason := ""
+	switch {
+	case want.LessThan(have):
+		reason = "that would be a downgrade"
+	case want.Major() != have.Major() || want.Minor() > have.Minor()+1:
+		reason = "that would skip a minor version"
+	default:
+		return nil
+	}
+	return &problem.Problem{Code: problem.NetworkPluginSkipped, Parameters: problem.Parameters{
+		"plugin": wanted.Name, "deployed": is.Version, "wanted": wanted.Version, "problem": reason,
+	}}
 }
 
 // undeclaredReleases lists the Helm releases that kubeone installed and that are no longer in the manifest. A network

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -172,6 +173,41 @@ func TestKubeProxyIsRemovedOnceItIsReplaced(t *testing.T) {
 		c.change(&in)
 		if d := Decide(in); d.RemoveKubeProxy != c.want {
 			t.Errorf("%s: route %s, removes kube-proxy: %t", name, d.Route, d.RemoveKubeProxy)
+		}
+	}
+}
+
+// Agents of both versions run during an upgrade, so a plugin neither skips a minor version nor becomes older.
+func TestVersionsOfTheNetworkPlugin(t *testing.T) {
+	t.Parallel()
+	refused := func(have, want, reason string) string {
+		return fmt.Sprintf("NetworkPluginSkipped(deployed=%s, plugin=cilium, problem=that would %s, wanted=%s)", have,
+			reason, want)
+	}
+	for _, c := range []struct{ have, want, problem string }{
+		{"1.20.1", "1.20.1", ""},
+		{"1.20.1", "1.20.2", ""},
+		{"1.19.9", "1.20.2", ""},
+		{"1.18.3", "1.20.2", refused("1.18.3", "1.20.2", "skip a minor version")},
+		{"1.20.2", "2.0.0", refused("1.20.2", "2.0.0", "skip a minor version")},
+		{"1.20.2", "1.20.1", refused("1.20.2", "1.20.1", "be a downgrade")},
+		{"1.21.0", "1.20.2", refused("1.21.0", "1.20.2", "be a downgrade")},
+		{"2.0.0", "1.21.0", refused("2.0.0", "1.21.0", "be a downgrade")},
+		{"", "1.20.2", ""},        // not installed
+		{"unknown", "1.20.2", ""}, // of another chart
+	} {
+		in := withNetworkRelease()
+		in.HelmReleases[0].Version, in.HelmReleases[0].Source = c.want, "other"
+		is := in.Is.API.HelmReleases["kube-system/cilium"]
+		is.Version = c.have
+		in.Is.API.HelmReleases["kube-system/cilium"] = is
+		d := Decide(in)
+		got := ""
+		if len(d.Problems) > 0 {
+			got = d.Problems[0].String()
+		}
+		if got != c.problem || (d.Route == fsm.Error) != (c.problem != "") {
+			t.Errorf("%s to %s: route %s, %v", c.have, c.want, d.Route, d.Problems)
 		}
 	}
 }

@@ -40,7 +40,8 @@ type Releases interface {
 func resolveRelease(want desired.Cluster, arch string, named desired.Versions) release.Want {
 	return release.Want{
 		KubernetesVersion: want.KubernetesVersion, Kubelet: named.Kubernetes, Containerd: named.Containerd,
-		Arch: arch, CNI: want.Network.CNI.Name, KubeProxy: !want.Network.KubeProxy.Skip,
+		Arch: arch, CNI: want.Network.CNI.Name, CNIVersion: want.Network.CNI.Version,
+		KubeProxy:         !want.Network.KubeProxy.Skip,
 		OverwriteRegistry: want.Registry.Overwrite, Insecure: want.Registry.Insecure,
 		DNSRepository: want.Network.DNS.Repository, Addons: strings.Join(want.AddonsWithImages(), ","),
 	}

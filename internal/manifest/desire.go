@@ -124,11 +124,13 @@ func newCNI(c v1beta2.CNI) desired.CNI {
 			ReplacesKubeProxy: s.ReplacesKubeProxy(), Hubble: s.EnableHubble, L2Announcements: s.EnableL2Announcements,
 			GatewayAPI: s.EnableGatewayAPI, LocalRedirects: s.EnableLocalRedirectPolicy,
 		}
-		out.Values = s.HelmValues
+		out.Values, out.Version = s.HelmValues, s.Version
 	}
-	if p, ok := plugins.Find(out.Name); ok {
-		out.Files, out.Ports = p.Config(desired.Cluster{}).Files(), p.Ports(out)
+	p, err := plugins.FindVersion(out.Name, out.Version)
+	if err != nil {
+		return out // it is not deployed, or checkPluginVersion reports the version
 	}
+	out.Files, out.Ports, out.Version = p.Config(desired.Cluster{}).Files(), p.Ports(out), plugins.Version(p)
 	return out
 }
 

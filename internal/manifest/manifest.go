@@ -80,6 +80,7 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 		l.readFeatures()
 		l.readCredentials()
 		l.defaultAndCheck()
+		l.checkPluginVersion()
 		if !l.hasErrors() {
 			l.readAddons()
 			l.readReleases()

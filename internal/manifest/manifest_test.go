@@ -85,10 +85,10 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 					Ports: plugins.Ports("canal"), Files: []string{"10-canal.conflist"},
 				}
 			}},
-		{"cilium", "cni: {cilium: {enableHubble: true, helmValues: {MTU: 1400}}}",
+		{"cilium", "cni: {cilium: {version: 1.20.1, enableHubble: true, helmValues: {MTU: 1400}}}",
 			func(n *desired.Network) {
 				n.CNI = desired.CNI{
-					Name: "cilium", Supported: plugins.Names(), Releases: plugins.Charted(),
+					Name: "cilium", Version: "1.20.1", Supported: plugins.Names(), Releases: plugins.Charted(),
 					Files: []string{"05-cilium.conflist"}, Features: desired.CNIFeatures{Hubble: true},
 					Values: map[string]any{"MTU": 1400},
 				}
@@ -101,7 +101,7 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 			func(n *desired.Network) {
 				n.KubeProxy.Skip = true
 				n.CNI = desired.CNI{
-					Name: "cilium", Supported: plugins.Names(), Releases: plugins.Charted(),
+					Name: "cilium", Version: "1.20.2", Supported: plugins.Names(), Releases: plugins.Charted(),
 					Files: []string{"05-cilium.conflist"}, Ports: plugins.Ports("cilium"),
 					Features: desired.CNIFeatures{
 						ReplacesKubeProxy: true, L2Announcements: true, GatewayAPI: true, LocalRedirects: true,

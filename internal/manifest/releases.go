@@ -39,6 +39,17 @@ func (l *loader) checkReleaseNames() {
 	}
 }
 
+// checkPluginVersion reports a version of the network plugin that this program does not deploy.
+func (l *loader) checkPluginVersion() {
+	n := l.cluster.ClusterNetwork
+	if n.CNI == nil || n.CNI.Cilium == nil {
+		return
+	}
+	if _, err := plugins.FindVersion(n.CNI.Name(), n.CNI.Cilium.Version); err != nil {
+		l.reportPath("clusterNetwork.cni.cilium.version", Error, "", err.Error())
+	}
+}
+
 // readReleases reads the values of Helm releases, if the caller wants them.
 func (l *loader) readReleases() {
 	l.checkReleaseNames()

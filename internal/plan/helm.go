@@ -118,6 +118,9 @@ func (b *builder) releaseStep(want desired.HelmRelease, needs []string) Step {
 			s.Changes[len(s.Changes)-1] = "version " + chart.Version
 		}
 	}
+	if chart.Digest != "" {
+		s.Changes = append(s.Changes, "chart digest sha256:"+chart.Digest)
+	}
 	return s
 }
 

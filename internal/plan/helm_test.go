@@ -43,8 +43,8 @@ func TestHelmReleasesAreApplied(t *testing.T) {
 	if web.Action != Change || web.Reason != "its chart differs from the manifest" || web.Intent.Digest != "d1" {
 		t.Errorf("%+v", web)
 	}
-	if diff := cmp.Diff([]string{"chart web ~1 from https://charts.example.com", "version 1.0.0 -> 1.2.0"},
-		web.Changes); diff != "" {
+	if diff := cmp.Diff([]string{"chart web ~1 from https://charts.example.com", "version 1.0.0 -> 1.2.0",
+		"chart digest sha256:d1"}, web.Changes); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(step.ApplyReleaseParams{
@@ -191,5 +191,28 @@ func TestANetworkReleaseComesFirst(t *testing.T) {
 	p, _ = Build(Input{Decide: goldenWorlds()["kube-proxy-replaced"]()})
 	if needs := stepByID(t, p, string(step.RemoveKubeProxy)).Needs; !slices.Contains(needs, "await-workloads") {
 		t.Errorf("the removal of kube-proxy needs %v", needs)
+	}
+}
+
+// Every member has the images of a new version of the plugin before its pods are replaced.
+func TestMembersGetImagesOfTheNetworkPluginFirst(t *testing.T) {
+	t.Parallel()
+	in := withReleaseNetwork(healthyCluster(1, 1))
+	in.Want.Network.CNI.Version = "1.2.1"
+	in.HelmReleases[0].Source = "other"
+	for _, h := range in.Want.Hosts() {
+		in.Config[h.ID] = maps.Clone(in.Config[h.ID])
+		in.Config[h.ID][desired.AddonImagesDigest] = desired.AddonImagesNote(in.Want)
+	}
+	p, _ := Build(Input{Decide: in})
+	before := ancestorSteps(p)
+	for _, h := range in.Want.Hosts() {
+		fetch := stepByID(t, p, string(step.Fetch)+"/"+h.Hostname)
+		if fetch.Reason != "the host lacks images of cilium 1.2.1" {
+			t.Errorf("%+v", fetch)
+		}
+		if !before["release/kube-system/cilium"][fetch.ID] {
+			t.Errorf("the release does not wait for %s", fetch.ID)
+		}
 	}
 }

@@ -332,7 +332,7 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 		title, reason := "fetch the image of cluster DNS", "the host lacks "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"
 		if slices.Contains(drift[h.ID], desired.AddonImagesDigest) {
 			title = "fetch images of addons"
-			reason = "the host lacks images of " + problem.List(b.in.Want.AddonsWithImages())
+			reason = "the host lacks images of " + problem.List(b.in.Want.NotedAddons())
 		}
 		if slices.Contains(drift[h.ID], desired.WorkloadImagesDigest) {
 			title, reason = "fetch images of addons", "the host lacks images that the bundle has for addons and Helm releases"

@@ -156,8 +156,10 @@ type Want struct {
 	Arch       string       // as Go names it: "amd64"
 	Role       desired.Role // of the hosts; "" means all roles
 	// CNI is the network plugin whose binaries and images are included. An unknown name includes none.
-	CNI       string
-	KubeProxy bool
+	CNI string
+	// CNIVersion is the version of the network plugin, without v. "" means the plugin's default.
+	CNIVersion string
+	KubeProxy  bool
 	// Addons are the names of the addons of kubeone whose images are included, separated by commas. An unknown name
 	// includes none.
 	Addons string
@@ -292,7 +294,7 @@ func (w Want) releaseFiles(v Versions) []file {
 		githubArchive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins",
 			"cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
 	)
-	if plugin, ok := plugins.Find(w.CNI); ok {
+	if plugin, ok := plugins.Find(w.CNI, w.CNIVersion); ok {
 		for _, b := range plugin.Binaries() {
 			out = append(out, githubArchive(b.Name, b.Version, b.Project, b.AssetFor(w.Arch), b.Sums))
 		}
@@ -338,9 +340,9 @@ func (w Want) releaseImages(v Versions) []image {
 	}
 	out = append(out, image{registryK8s, "pause", v.Pause, nil, false, false},
 		image{registryK8s, dnsImage, v.CoreDNS, nil, false, false})
-	if plugin, ok := plugins.Find(w.CNI); ok {
+	if plugin, ok := plugins.Find(w.CNI, w.CNIVersion); ok {
 		for _, i := range plugin.Images() {
-			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, len(plugins.Published(w.CNI)) > 0, false})
+			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, len(plugins.Published(w.CNI, w.CNIVersion)) > 0, false})
 		}
 	}
 	for _, i := range embedded.Images(strings.Split(w.Addons, ",")...) {

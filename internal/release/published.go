@@ -20,7 +20,7 @@ import (
 // digest is that of the content at the source.
 func (w Want) publishedFiles() []file {
 	var out []file
-	for _, m := range plugins.Published(w.CNI) {
+	for _, m := range plugins.Published(w.CNI, w.CNIVersion) {
 		out = append(out, file{name: m.Name, version: m.Version, host: m.Host, path: m.Path, exact: true})
 	}
 	return out

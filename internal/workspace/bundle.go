@@ -39,6 +39,9 @@ func ReadBundleContents(ctx context.Context, o Options, src release.Source) (Bun
 	out := BundleContents{Warnings: loaded.Warnings}
 	out.Want, out.Notes = releaseOfManifest(loaded.Cluster)
 	c := imageCollector{used: map[string]bool{}}
+	if err := c.addPlugin(ctx, src, loaded.Cluster, out.Want); err != nil {
+		return BundleContents{}, err
+	}
 	for _, a := range loaded.Addons.Custom {
 		if !slices.Contains(loaded.Cluster.EmbeddedAddons, a.Name) { // whose images are part of the release
 			c.addObjects("addon "+a.Name, a.Objects)
@@ -64,8 +67,9 @@ func releaseOfManifest(want desired.Cluster) (release.Want, []string) {
 		want = want.WithDefaultAddon(name) // new clusters get it
 	}
 	out := release.Want{
-		KubernetesVersion: want.KubernetesVersion, CNI: want.Network.CNI.Name, KubeProxy: !want.Network.KubeProxy.Skip,
-		Addons: strings.Join(want.AddonsWithImages(), ","),
+		KubernetesVersion: want.KubernetesVersion, CNI: want.Network.CNI.Name, CNIVersion: want.Network.CNI.Version,
+		KubeProxy: !want.Network.KubeProxy.Skip,
+		Addons:    strings.Join(want.AddonsWithImages(), ","),
 	}
 	var notes []string
 	for n, h := range want.Hosts() {
@@ -95,6 +99,12 @@ func fetchAndRender(ctx context.Context, src release.Source, r addons.HelmReleas
 		}
 		return chart.Chart{}, nil, &engine.HelmReleaseError{Key: r.Key(), Err: fmt.Errorf("cannot fetch %w", err)}
 	}
+	return renderChart(ctx, archive, r, kubernetes)
+}
+
+// renderChart returns a chart and the objects of a release of it.
+func renderChart(ctx context.Context, archive []byte, r addons.HelmRelease,
+	kubernetes string) (chart.Chart, []resources.Object, error) {
 	c, err := chart.Load(archive)
 	if err != nil {
 		return c, nil, &engine.ConfigError{Err: &engine.HelmReleaseError{Key: r.Key(), Err: err}}
@@ -113,6 +123,35 @@ type imageCollector struct {
 	used   map[string]bool
 	images []string
 	notes  []string
+}
+
+// addPlugin adds the images of a network plugin that is a Helm release: those of features, and of the manifest's own
+// values. The images that every cluster with the plugin needs are part of the release.
+func (c *imageCollector) addPlugin(ctx context.Context, src release.Source, want desired.Cluster,
+	wanted release.Want) error {
+	wanted.Arch = release.Architectures()[0] // images have the same names for all
+	names, err := release.Names(wanted)
+	if err != nil {
+		return nil //nolint:nilerr // the caller reports a release that does not exist
+	}
+	want.Artifacts = map[string]desired.Artifacts{wanted.Arch: names}
+	plugin, isRelease, err := addons.NetworkRelease(want)
+	if err != nil || !isRelease {
+		return err
+	}
+	published, err := release.FetchPublished(ctx, src, wanted)
+	if err != nil {
+		return err
+	}
+	_, objects, err := renderChart(ctx, published[0].Content, plugin, want.KubernetesVersion)
+	if err != nil {
+		return err
+	}
+	for _, image := range names.Images {
+		c.used[image.Name] = true
+	}
+	c.addObjects("network plugin "+plugin.Name, objects)
+	return nil
 }
 
 // addObjects adds the images of the objects' pods. It notes those that kubelets pull although the host has them.

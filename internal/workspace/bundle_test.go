@@ -120,3 +120,43 @@ func TestReleasesThatCannotBeBundled(t *testing.T) {
 		t.Errorf("a repository that does not answer: %v", err)
 	}
 }
+
+// The images of a feature of the network plugin are in its chart only.
+func TestABundleHasTheImagesOfFeaturesOfTheNetworkPlugin(t *testing.T) {
+	t.Parallel()
+	archive, err := chart.Pack("cilium", fstest.MapFS{
+		"Chart.yaml":           {Data: []byte("apiVersion: v2\nname: cilium\nversion: 1.20.1\n")},
+		"templates/agent.yaml": {Data: []byte(podOf("agent", "{{ .Values.image.override }}"))},
+		"templates/relay.yaml": {Data: []byte("{{ if .Values.hubble.enabled }}\n" +
+			podOf("relay", "example.com/relay:1") + "{{ end }}\n")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := http.NewServeMux()
+	served.HandleFunc("/helm.cilium.io/cilium-1.20.1.tgz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(archive)
+	})
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	src := release.Source{Mirror: server.URL, InsecureMirror: true, Trusted: true, RetryPause: 1}
+	for enabled, want := range map[string][]string{"true": {"example.com/relay:1"}, "false": nil} {
+		o := bundleManifest(t, "")
+		text, err := os.ReadFile(o.Manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, o.Manifest, strings.Replace(string(text), "flannel: {}", "cilium: {version: 1.20.1, enableHubble: "+
+			enabled+"}", 1))
+		got, err := ReadBundleContents(t.Context(), o, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Want.CNI != "cilium" || got.Want.CNIVersion != "1.20.1" {
+			t.Errorf("%+v", got.Want)
+		}
+		if diff := cmp.Diff(want, got.Workloads.Images); diff != "" {
+			t.Errorf("images with enableHubble: %s (-want +got):\n%s", enabled, diff)
+		}
+	}
+}

@@ -91,6 +91,7 @@ const publishedTimeout = 20 * time.Second
 func (r *releases) preparePublished(ctx context.Context, want desired.Cluster) error {
 	wanted := release.Want{
 		KubernetesVersion: want.KubernetesVersion, Arch: release.Architectures()[0], CNI: want.Network.CNI.Name,
+		CNIVersion: want.Network.CNI.Version,
 	}
 	names, err := release.Names(wanted)
 	if err != nil || len(names.Published) == 0 {

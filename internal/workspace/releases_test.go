@@ -248,7 +248,7 @@ func TestTheChartOfTheNetworkPluginIsAnArtifact(t *testing.T) {
 	})
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
-	from := chart.Source{URL: plugins.Published("cilium")[0].URL(), Version: plugins.Published("cilium")[0].Version}
+	from := chart.Source{URL: plugins.Published("cilium", "")[0].URL(), Version: plugins.Published("cilium", "")[0].Version}
 	find := func(mirror string) ([]byte, error) {
 		r, err := openReleases(t.Context(), Options{InsecureMirror: true, TrustSource: true}, mirror)
 		if err != nil {

@@ -54,12 +54,16 @@ func TestCiliumWithoutKubeProxy(t *testing.T) {
 	)
 }
 
-// mountBPF mounts the file system of eBPF, as systemd does when a real host starts, and takes the snapshot of bare
-// hosts.
+// mountBPF mounts the file system of eBPF on all hosts, and takes the snapshot of bare hosts.
 func mountBPF(s *scenario) {
-	_, err := operator.OnEach(s.Context(), s.Machines(), "mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf")
-	s.must(err)
+	s.must(mountBPFOn(s.Context(), s.Machines()...))
 	s.bare = s.snapshotAll()
+}
+
+// mountBPFOn mounts the file system of eBPF, as systemd does when a real host starts.
+func mountBPFOn(ctx context.Context, hosts ...*fleet.Host) error {
+	_, err := operator.OnEach(ctx, hosts, "mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf")
+	return err
 }
 
 const (

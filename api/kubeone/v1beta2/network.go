@@ -79,6 +79,8 @@ type CanalSpec struct {
 
 // CiliumSpec configures cilium.
 type CiliumSpec struct {
+	// Version is the version of cilium, such as 1.20.2. Default: that of this version of kubeone.
+	Version string `json:"version,omitempty"`
 	// KubeProxyReplacement is `strict`, when cilium does kube-proxy's work, or `disabled`. Default: disabled.
 	KubeProxyReplacement string `json:"kubeProxyReplacement,omitempty"`
 	// EnableHubble deploys Hubble's relay and user interface. Default: false.

@@ -58,6 +58,15 @@ type Charted interface {
 	Values(want desired.Cluster) (map[string]any, error)
 }
 
+// Versioned is a Plugin whose version the manifest may choose.
+type Versioned interface {
+	Plugin
+	// Version is the version of the plugin, without v.
+	Version() string
+	// WithVersion returns the plugin in a version; "" is the default. The error names the supported versions.
+	WithVersion(version string) (Plugin, error)
+}
+
 // Manifest is a file as a project publishes it, at https://HOST/PATH: Kubernetes objects, or the archive of a chart.
 type Manifest struct {
 	Name       string // as a part of a release

@@ -86,9 +86,19 @@ func IsImagesDigest(name string) bool {
 	return slices.Contains([]string{DNSImageDigest, AddonImagesDigest, WorkloadImagesDigest}, name)
 }
 
+// NotedAddons returns the addons whose images hosts note: AddonsWithImages, and a network plugin with its version if
+// the manifest may choose that.
+func (c Cluster) NotedAddons() []string {
+	out := c.AddonsWithImages()
+	if cni := c.Network.CNI; cni.Version != "" {
+		out = append(out, cni.Name+" "+cni.Version)
+	}
+	return out
+}
+
 // AddonImagesNote returns the digest that hosts note for the images of addons; "" if they note none.
 func AddonImagesNote(want Cluster) string {
-	names := want.AddonsWithImages()
+	names := want.NotedAddons()
 	if len(names) == 0 {
 		return ""
 	}

@@ -10,8 +10,9 @@ type HelmRelease struct {
 	Source, Values string
 	// TimeoutSeconds limits each operation on the release.
 	TimeoutSeconds int
-	// Network says that the release is the network plugin.
+	// Network says that the release is the network plugin. Version is then the version of its chart.
 	Network bool
+	Version string
 	// CloudManager says that the release is the cloud's controller manager. Nodes accept ordinary pods only once it runs.
 	CloudManager bool
 }

@@ -84,6 +84,7 @@ const (
 	NamesFormer          Code = "NamesFormer"
 	NetworkImmutable     Code = "NetworkImmutable"
 	NetworkPluginChanged Code = "NetworkPluginChanged"
+	NetworkPluginSkipped Code = "NetworkPluginSkipped"
 	CloudImmutable       Code = "CloudImmutable"
 	HostNameDuplicate    Code = "HostNameDuplicate"
 	MachineIDDuplicate   Code = "MachineIDDuplicate"

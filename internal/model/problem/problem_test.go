@@ -22,7 +22,7 @@ import (
 // sampleParameters returns values for the parameters, by name.
 func sampleParameters() Parameters {
 	return Parameters{
-		"authorities": "etcd and front-proxy", "addon": "ingress", "release": "web/web",
+		"authorities": "etcd and front-proxy", "addon": "ingress", "release": "web/web", "plugin": "cilium",
 		"address": "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3",
 		"problem": "admission webhook policies.example.com denied the request",
 		"files":   []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"},

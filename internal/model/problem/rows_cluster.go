@@ -84,6 +84,13 @@ var clusterRows = []row{
 			"the whole cluster",
 	},
 	{
+		code: NetworkPluginSkipped, class: ClassConfig,
+		meaning: "A network plugin is never downgraded, and an upgrade skips no minor version.",
+		what:    "{plugin} {deployed} cannot become {plugin} {wanted}: {problem}",
+		do: "set clusterNetwork.cni.{plugin}.version to {deployed}, or to a later version of the same or the next minor " +
+			"version; if this kubeone does not support that version, use one that does",
+	},
+	{
 		code: CloudImmutable, class: ClassConfig,
 		what: "the host joined with another provider or another value of external under cloudProvider than the " +
 			"manifest has",

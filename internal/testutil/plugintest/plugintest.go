@@ -21,7 +21,7 @@ func Published(t testing.TB, root, plugin string) []desired.PublishedManifest {
 	if slices.Contains(plugins.Charted(), plugin) {
 		return nil
 	}
-	for _, m := range plugins.Published(plugin) {
+	for _, m := range plugins.Published(plugin, "") {
 		path := filepath.Join(root, "internal", "addons", "network", plugin, "testdata", plugin+".yaml")
 		content, err := os.ReadFile(path)
 		if err != nil {

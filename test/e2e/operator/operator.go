@@ -92,6 +92,15 @@ func (o *Operator) Want(ctx context.Context, version string) error {
 	return o.writeManifest(o.Manifest, o.Manifest, []Edit{Replace(wanted(from), wanted(version))})
 }
 
+// WantCNI changes the bundle to another version of the network plugin, as in fleet.Options.CNI, and edits the manifest.
+func (o *Operator) WantCNI(ctx context.Context, cni string, edits ...Edit) error {
+	if err := o.Lab.WantCNI(ctx, cni, nil); err != nil {
+		return err
+	}
+	o.Bundle = o.Lab.Bundle
+	return o.writeManifest(o.Manifest, o.Manifest, edits)
+}
+
 func copyFile(from, to string, mode os.FileMode) error {
 	content, err := os.ReadFile(from)
 	if err != nil {

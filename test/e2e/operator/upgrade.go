@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -65,15 +66,10 @@ func (o *Operator) checkKubelets(ctx context.Context, version string) error {
 // checkComponents checks the images of the control planes' static pods and of kube-proxy.
 func (o *Operator) checkComponents(ctx context.Context, version string) error {
 	var pods corev1.PodList
-	var proxy appsv1.DaemonSet
-	err := errors.Join(
-		o.Object(ctx, &pods, "--namespace=kube-system", "pods", "-l", "tier=control-plane"),
-		o.Object(ctx, &proxy, "--namespace=kube-system", "daemonset", "kube-proxy"),
-	)
-	if err != nil {
+	if err := o.Object(ctx, &pods, "--namespace=kube-system", "pods", "-l", "tier=control-plane"); err != nil {
 		return err
 	}
-	problems := []error{imageHas("kube-proxy", proxy.Spec.Template.Spec, version)}
+	problems := []error{o.checkProxy(ctx, version)}
 	found := 0
 	for _, pod := range pods.Items {
 		if strings.HasPrefix(pod.Name, "kube-") {
@@ -85,6 +81,19 @@ func (o *Operator) checkComponents(ctx context.Context, version string) error {
 		problems = append(problems, fmt.Errorf("%d pods of the control plane, want %d", found, want))
 	}
 	return errors.Join(problems...)
+}
+
+// checkProxy checks the image of kube-proxy, unless the manifest says that there is none.
+func (o *Operator) checkProxy(ctx context.Context, version string) error {
+	manifest, err := os.ReadFile(o.Manifest)
+	if err != nil || strings.Contains(string(manifest), "skipInstallation: true") {
+		return err
+	}
+	var proxy appsv1.DaemonSet
+	if err := o.Object(ctx, &proxy, "--namespace=kube-system", "daemonset", "kube-proxy"); err != nil {
+		return err
+	}
+	return imageHas("kube-proxy", proxy.Spec.Template.Spec, version)
 }
 
 func imageHas(name string, pod corev1.PodSpec, version string) error {

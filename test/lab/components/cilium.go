@@ -9,21 +9,39 @@ import (
 	"slices"
 )
 
-// CiliumVersion is the version of cilium: its images, its programs and its chart.
+// CiliumVersion is the default version of cilium: its images, its programs and its chart.
 const CiliumVersion = "v1.20.2"
 
-const (
-	ciliumModule   = "github.com/cilium/cilium"
-	ciliumChartURL = "helm.cilium.io/cilium-1.20.2.tgz" // of CiliumVersion
-)
+const ciliumModule = "github.com/cilium/cilium"
 
-// ciliumRecipe builds the programs of cilium's images. Two of its modules need help: gobgp is required in a version
+// ciliumPlugin returns how a version of cilium is built, without v. The manifest of a lab names it; "" is
+// CiliumVersion, which the manifest does not name.
+func ciliumPlugin(version string) networkPlugin {
+	// The hosts lack the capability SYS_RESOURCE, which the chart adds by name to containers without privileges.
+	settings := "helmValues: {securityContext: {privileged: true}}"
+	c := cilium{CiliumVersion}
+	if version != "" {
+		settings, c = "version: "+version+", "+settings, cilium{"v" + version}
+	}
+	return networkPlugin{
+		name: "cilium", recipes: []Recipe{c.recipe()}, images: c.images, layer: c.layer, files: c.files,
+		urls: []string{c.chartURL()}, settings: "{" + settings + "}",
+	}
+}
+
+// cilium is a version of cilium, with v.
+type cilium struct{ version string }
+
+// chartURL returns the URL of the chart without the scheme.
+func (c cilium) chartURL() string { return "helm.cilium.io/cilium-" + c.version[1:] + ".tgz" }
+
+// recipe builds the programs of cilium's images. Two of its modules need help: gobgp is required in a version
 // that is no release, and the controllers of the multi-cluster API are not published. The operator takes one constant
 // from them.
-func ciliumRecipe() Recipe {
+func (c cilium) recipe() Recipe {
 	return Recipe{
-		Name: "cilium", Module: ciliumModule, Version: CiliumVersion, Tags: "ipam_provider_operator",
-		LDFlags: `-X "` + ciliumModule + `/pkg/version.ciliumVersion=` + CiliumVersion[1:] +
+		Name: "cilium", Module: ciliumModule, Version: c.version, Tags: "ipam_provider_operator",
+		LDFlags: `-X "` + ciliumModule + `/pkg/version.ciliumVersion=` + c.version[1:] +
 			` lab 2026-01-01T00:00:00+00:00"`,
 		Packages: map[string]string{
 			"cilium-agent":            ciliumModule + "/daemon",
@@ -36,7 +54,7 @@ func ciliumRecipe() Recipe {
 			"cilium-operator-generic": ciliumModule + "/operator",
 			"hubble-relay":            ciliumModule + "/hubble-relay",
 		},
-		Also: []string{"github.com/osrg/gobgp/v4@v4.7.0"},
+		Also: c.requirements(),
 		Stubs: map[string]string{"sigs.k8s.io/mcs-api/controllers": `package controllers
 
 const DerivedServiceAnnotation = "multicluster.kubernetes.io/derived-service"
@@ -44,32 +62,51 @@ const DerivedServiceAnnotation = "multicluster.kubernetes.io/derived-service"
 	}
 }
 
-// ciliumImages returns the images of cilium. There is no Envoy, so no rules for HTTP.
-func ciliumImages(parts imageParts) []imageSpec {
+// requirements returns modules in versions that the build needs. Older patch versions are built with the modules of
+// CiliumVersion, so that all versions share most of what is compiled.
+func (c cilium) requirements() []string {
+	out := []string{"github.com/osrg/gobgp/v4@v4.7.0"}
+	if c.version == CiliumVersion {
+		return out
+	}
+	out = append(out, "cel.dev/expr@v0.25.2", "github.com/cilium/statedb@v0.8.4", "golang.org/x/text@v0.39.0",
+		"golang.org/x/tools@v0.47.0", "google.golang.org/grpc@v1.83.1", "sigs.k8s.io/gateway-api/conformance@v1.6.2",
+		"golang.org/x/telemetry@v0.0.0-20260625142307-59b4966ccb57")
+	for _, name := range []string{
+		"api", "apiextensions-apiserver", "apimachinery", "apiserver", "cli-runtime", "client-go", "code-generator",
+		"component-base", "endpointslice", "kubectl", "streaming",
+	} {
+		out = append(out, "k8s.io/"+name+"@v0.36.4")
+	}
+	return out
+}
+
+// images returns the images. There is no Envoy, so no rules for HTTP.
+func (c cilium) images(parts imageParts) []imageSpec {
 	programs := parts.program("usr/bin/cilium-agent", "usr/bin/cilium-dbg", "usr/bin/cilium-health",
 		"usr/bin/cilium-health-responder", "usr/bin/cilium-mount", "usr/bin/cilium-sysctlfix", "opt/cni/bin/cilium-cni")
 	programs.Links = map[string]string{"usr/bin/cilium": "cilium-dbg"}
 	return []imageSpec{
-		{Name: "cilium/cilium", Tag: CiliumVersion,
+		{Name: "cilium/cilium", Tag: c.version,
 			Layers: []layerSpec{mergeLayers(parts.netfilter, parts.shell, parts.own), programs}},
-		{Name: "cilium/operator-generic", Tag: CiliumVersion,
+		{Name: "cilium/operator-generic", Tag: c.version,
 			Layers: []layerSpec{parts.program("usr/bin/cilium-operator-generic")}},
-		{Name: "cilium/hubble-relay", Tag: CiliumVersion, Layers: []layerSpec{parts.program("usr/bin/hubble-relay")},
+		{Name: "cilium/hubble-relay", Tag: c.version, Layers: []layerSpec{parts.program("usr/bin/hubble-relay")},
 			Entrypoint: []string{"/usr/bin/hubble-relay"}},
 	}
 }
 
-// ciliumLayer returns a layer with what the agent calls, and the source of the eBPF programs that it compiles.
-func ciliumLayer(ctx context.Context, b *Builder) (layerSpec, error) {
+// layer returns a layer with what the agent calls, and the source of the eBPF programs that it compiles.
+func (c cilium) layer(ctx context.Context, b *Builder) (layerSpec, error) {
 	tools, err := ciliumTools(ctx)
 	if err != nil {
 		return tools, err
 	}
-	source, err := downloadModule(ctx, ciliumModule, CiliumVersion)
+	source, err := downloadModule(ctx, ciliumModule, c.version)
 	if err != nil {
 		return tools, err
 	}
-	scripts, err := b.ciliumScripts(ctx, source)
+	scripts, err := b.ciliumScripts(ctx, c.version, source)
 	if err != nil {
 		return tools, err
 	}
@@ -98,12 +135,12 @@ func ciliumTools(ctx context.Context) (layerSpec, error) {
 }
 
 // ciliumScripts returns a layer with the scripts of cilium's image. Files in the module cache are not executable.
-func (b *Builder) ciliumScripts(ctx context.Context, source string) (layerSpec, error) {
+func (b *Builder) ciliumScripts(ctx context.Context, version, source string) (layerSpec, error) {
 	scripts := []string{
 		"images/cilium/init-container.sh", "plugins/cilium-cni/install-plugin.sh", "plugins/cilium-cni/cni-uninstall.sh",
 	}
 	layer := layerSpec{Files: map[string]string{}}
-	dir, err := b.Cache.Entry(ctx, "scripts", "cilium-"+CiliumVersion, func(dir string) error {
+	dir, err := b.Cache.Entry(ctx, "scripts", "cilium-"+version, func(dir string) error {
 		for _, script := range scripts {
 			text, err := os.ReadFile(filepath.Join(source, script))
 			if err != nil {
@@ -122,9 +159,9 @@ func (b *Builder) ciliumScripts(ctx context.Context, source string) (layerSpec, 
 	return layer, err
 }
 
-// ciliumFiles returns the chart, as its project publishes it.
-func ciliumFiles(ctx context.Context, b *Builder) ([]File, error) {
-	source, err := downloadModule(ctx, ciliumModule, CiliumVersion)
+// files returns the chart, as its project publishes it.
+func (c cilium) files(ctx context.Context, b *Builder) ([]File, error) {
+	source, err := downloadModule(ctx, ciliumModule, c.version)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +169,8 @@ func ciliumFiles(ctx context.Context, b *Builder) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	local, err := b.writeArchive(ctx, path.Base(ciliumChartURL), chart.Files)
-	return []File{{URL: ciliumChartURL, Local: local}}, err
+	local, err := b.writeArchive(ctx, path.Base(c.chartURL()), chart.Files)
+	return []File{{URL: c.chartURL(), Local: local}}, err
 }
 
 // folderLayer returns a layer with the files of a local folder below the path, without some of its folders.

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -75,12 +76,7 @@ func networkPlugins() []networkPlugin {
 				Package: "kubeone/internal/addons/network/canal", Path: "testdata/canal.yaml",
 			}},
 		},
-		{
-			name: "cilium", recipes: []Recipe{ciliumRecipe()}, images: ciliumImages, layer: ciliumLayer,
-			files: ciliumFiles, urls: []string{ciliumChartURL},
-			// The hosts lack the capability SYS_RESOURCE, which the chart adds by name to containers without privileges.
-			settings: "{helmValues: {securityContext: {privileged: true}}}",
-		},
+		ciliumPlugin(""),
 		{name: "external"},
 	}
 }
@@ -108,27 +104,36 @@ func (b *Builder) addManifests(ctx context.Context, set *Set, plugin networkPlug
 	return nil
 }
 
-// CNISettings returns the settings of a network plugin in the manifest of a lab, in YAML.
-func CNISettings(name string) string {
-	if p, err := findNetworkPlugin(name); err == nil && p.settings != "" {
-		return p.settings
+// CNISettings returns a network plugin and its settings in the manifest of a lab, in YAML.
+func CNISettings(cni string) string {
+	name, settings := cni, "{}"
+	if p, err := findNetworkPlugin(cni); err == nil {
+		name, settings = p.name, cmp.Or(p.settings, settings)
 	}
-	return "{}"
+	return name + ": " + settings
 }
 
 // CheckCNI returns an error unless the lab can build the network plugin.
-func CheckCNI(name string) error {
-	_, err := findNetworkPlugin(name)
+func CheckCNI(cni string) error {
+	_, err := findNetworkPlugin(cni)
 	return err
 }
 
-func findNetworkPlugin(name string) (networkPlugin, error) {
+// findNetworkPlugin returns a plugin by its name, or by NAME@VERSION if the lab builds more than one version.
+func findNetworkPlugin(cni string) (networkPlugin, error) {
+	name, version, versioned := strings.Cut(cni, "@")
 	var names []string
 	for _, p := range networkPlugins() {
-		if p.name == name {
+		switch {
+		case p.name != name:
+			names = append(names, p.name)
+		case !versioned:
 			return p, nil
+		case name == "cilium" && strings.Count(version, ".") == 2:
+			return ciliumPlugin(version), nil
+		default:
+			return p, fmt.Errorf("network plugin %q: want the plugin alone, or as in cilium@%s", cni, CiliumVersion[1:])
 		}
-		names = append(names, p.name)
 	}
 	return networkPlugin{}, fmt.Errorf("network plugin %q: the lab builds %s", name, strings.Join(names, ", "))
 }

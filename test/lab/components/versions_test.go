@@ -48,7 +48,7 @@ func TestNetworkPluginsMatchKubeone(t *testing.T) {
 		for _, m := range built.manifests {
 			have = append(have, m.URL)
 		}
-		for _, m := range plugins.Published(plugin.Name()) {
+		for _, m := range plugins.Published(plugin.Name(), "") {
 			if url := m.Host + "/" + m.Path; !slices.Contains(have, url) {
 				t.Errorf("%s wants %s, the lab serves %q", plugin.Name(), url, have)
 			}
@@ -67,7 +67,32 @@ func TestNetworkPluginsMatchKubeone(t *testing.T) {
 }
 
 func TestUnknownNetworkPluginsAreRefused(t *testing.T) {
-	if CheckCNI(DefaultCNI) != nil || CheckCNI("other") == nil || CheckCNI("") == nil {
-		t.Error("the lab's network plugins are not those of its table")
+	for cni, known := range map[string]bool{
+		DefaultCNI: true, "cilium": true, "cilium@1.20.1": true, "other": false, "": false, "cilium@": false,
+		"cilium@v1": false, "flannel@0.26.7": false,
+	} {
+		if err := CheckCNI(cni); (err == nil) != known {
+			t.Errorf("%q: %v", cni, err)
+		}
+	}
+}
+
+// A manifest names the version of a plugin only if the lab was made for one.
+func TestVersionOfNetworkPlugin(t *testing.T) {
+	for cni, want := range map[string]string{
+		"flannel":       "flannel: {}",
+		"cilium":        "cilium: {helmValues: {securityContext: {privileged: true}}}",
+		"cilium@1.20.1": "cilium: {version: 1.20.1, helmValues: {securityContext: {privileged: true}}}",
+	} {
+		if got := CNISettings(cni); got != want {
+			t.Errorf("%s: %s", cni, got)
+		}
+	}
+	p, err := findNetworkPlugin("cilium@1.20.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.urls[0] != "helm.cilium.io/cilium-1.20.1.tgz" || p.recipes[0].Version != "v1.20.1" {
+		t.Errorf("%v, %+v", p.urls, p.recipes)
 	}
 }

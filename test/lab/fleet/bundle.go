@@ -33,6 +33,16 @@ func (l *Lab) Want(ctx context.Context, version string, log Logf) error {
 	return l.saveFiles()
 }
 
+// WantCNI changes the lab's manifest and bundle to another version of its network plugin, as in Options.CNI. It does
+// not change the hosts. A nil log means the log of Up.
+func (l *Lab) WantCNI(ctx context.Context, cni string, log Logf) error {
+	if err := components.CheckCNI(cni); err != nil {
+		return err
+	}
+	l.CNI = cni
+	return l.Want(ctx, l.KubernetesVersion, log)
+}
+
 func (l *Lab) linkBundle(ctx context.Context, cache components.Cache, log Logf) error {
 	bundle, err := Bundle(ctx, cache, l.KubernetesVersion, l.CNI, l.Addons, log)
 	if err != nil {

@@ -28,7 +28,7 @@ clusterNetwork:
   serviceSubnet: 10.96.0.0/12
   ipFamily: %s
   cni:
-    %s: %s
+    %s
   kubeProxy:
     nftables: {}
     conntrack:
@@ -41,7 +41,7 @@ features:
     deploy: false
 preflight:
   ignoreErrors: [%s]
-`, l.Name, l.KubernetesVersion, l.Endpoint, l.ipFamily(), l.CNI, components.CNISettings(l.CNI),
+`, l.Name, l.KubernetesVersion, l.Endpoint, l.ipFamily(), components.CNISettings(l.CNI),
 		strings.Join(ignoredPreflight, ", "))
 	writeHosts(&text, "controlPlane", l.ControlPlanes(), l.PinHostKeys)
 	writeHosts(&text, "staticWorkers", l.Workers(), l.PinHostKeys)

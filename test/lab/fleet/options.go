@@ -17,7 +17,8 @@ type Options struct {
 	ControlPlanes, Workers, SpareWorkers int
 	// KubernetesVersion is without a leading v, and defaults to the newest known version.
 	KubernetesVersion string
-	// CNI is the network plugin of the manifest and the bundle, by default components.DefaultCNI.
+	// CNI is the network plugin of the manifest and the bundle, by default components.DefaultCNI. A version follows @, as
+	// in cilium@1.20.1.
 	CNI string
 	// DualStack gives the network, the hosts and the manifest IPv6 addresses too.
 	DualStack bool

@@ -3,7 +3,10 @@
 package cilium
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 
 	chartloader "helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -13,8 +16,11 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// version is that of the chart and of the images with cilium's programs.
-const version = "1.20.2"
+// defaultVersion is that of the chart and of the images with cilium's programs.
+const defaultVersion = "1.20.2"
+
+// minor is the minor version whose charts Values knows.
+const minor = "1.20"
 
 // The names in the chart.
 const (
@@ -30,29 +36,44 @@ const (
 	operatorImage = "cilium/operator-generic"
 )
 
-// Plugin is cilium.
-type Plugin struct{}
+// Plugin is cilium. The zero value is its default version.
+type Plugin struct{ version string }
 
-var _ network.Charted = Plugin{}
+var (
+	_ network.Charted   = Plugin{}
+	_ network.Versioned = Plugin{}
+)
 
 // Name returns the name of the plugin and its release.
 func (Plugin) Name() string { return "cilium" }
+
+// Version returns the version of the chart and the images.
+func (p Plugin) Version() string { return cmp.Or(p.version, defaultVersion) }
+
+// WithVersion returns cilium in another patch version.
+func (Plugin) WithVersion(version string) (network.Plugin, error) {
+	if version != "" && !regexp.MustCompile(`^`+regexp.QuoteMeta(minor)+`\.(0|[1-9][0-9]{0,3})$`).MatchString(version) {
+		return nil, fmt.Errorf("version %q of cilium is not supported; this version of kubeone supports %s.0 and later "+
+			"patches, by default %s", version, minor, defaultVersion)
+	}
+	return Plugin{version}, nil
+}
 
 // Binaries returns none: the pods install the CNI plugin.
 func (Plugin) Binaries() []network.Binary { return nil }
 
 // Images returns the images that every cluster with cilium needs. Those of Hubble are pulled when they are used.
-func (Plugin) Images() []network.Image {
+func (p Plugin) Images() []network.Image {
 	return []network.Image{
-		{Registry: "quay.io", Repository: agentImage, Tag: "v" + version},
-		{Registry: "quay.io", Repository: operatorImage, Tag: "v" + version},
+		{Registry: "quay.io", Repository: agentImage, Tag: "v" + p.Version()},
+		{Registry: "quay.io", Repository: operatorImage, Tag: "v" + p.Version()},
 	}
 }
 
 // Chart returns the chart of this version.
-func (Plugin) Chart() network.Manifest {
+func (p Plugin) Chart() network.Manifest {
 	return network.Manifest{
-		Name: "cilium-chart", Version: version, Host: "helm.cilium.io", Path: "cilium-" + version + ".tgz",
+		Name: "cilium-chart", Version: p.Version(), Host: "helm.cilium.io", Path: "cilium-" + p.Version() + ".tgz",
 	}
 }
 

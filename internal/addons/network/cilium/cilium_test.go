@@ -86,6 +86,30 @@ func TestOwnValuesAreNotChanged(t *testing.T) {
 	}
 }
 
+func TestVersionIsThatOfChartAndImages(t *testing.T) {
+	t.Parallel()
+	for chosen, want := range map[string]string{"": defaultVersion, "1.20.1": "1.20.1", "1.20.10": "1.20.10"} {
+		found, err := Plugin{}.WithVersion(chosen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := found.(Plugin)
+		if p.Version() != want || p.Chart().Version != want || p.Chart().Path != "cilium-"+want+".tgz" {
+			t.Errorf("%q: version %s, chart %+v", chosen, p.Version(), p.Chart())
+		}
+		for _, image := range p.Images() {
+			if image.Tag != "v"+want {
+				t.Errorf("%q: image %+v", chosen, image)
+			}
+		}
+	}
+	for _, version := range []string{"v1.20.1", "1.20", "1.19.4", "1.21.0", "1.20.1-rc.1", "1.20.01", "1.20.1/..", "x"} {
+		if _, err := (Plugin{}).WithVersion(version); err == nil {
+			t.Errorf("%q is a version", version)
+		}
+	}
+}
+
 func TestHubbleNeedsAPort(t *testing.T) {
 	t.Parallel()
 	plain := Plugin{}.Ports(desired.CNI{})

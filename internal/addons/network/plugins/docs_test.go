@@ -38,29 +38,35 @@ shows it. ~clusterNetwork.cni.cilium~ has these fields:
 
 | field | what it does | tested |
 |---|---|---|
+| ~version~ | chooses another patch version of 1.20 | no |
 | ~kubeProxyReplacement: strict~ | cilium serves Services; needs ~kubeProxy.skipInstallation~ | yes |
 | ~enableHubble~ | deploys Hubble, its relay and its user interface | no |
-| ~enableL2Announcements~ | announces addresses of load balancers on the local network | no |
+| ~enableL2Announcements~ | announces addresses of load balancers on the local network | IPv4 |
 | ~enableGatewayAPI~ | serves the Gateway API, whose definitions you install first | no |
 | ~enableLocalRedirectPolicy~ | allows local redirect policies | no |
 | ~helmValues~ | [values of the chart](https://docs.cilium.io/en/stable/helm-reference/); they precede kubeone's | yes |
 
 - kubeone sets the pod CIDRs of Nodes as the pod network, the API endpoint, the range of NodePorts, the images, and two
   operators, or one in a cluster of one host. A release in ~helmReleases~ must not have the same namespace and name.
+- Without ~version~, a cluster gets the version in the table above, so another kubeone may upgrade cilium. The plan
+  shows both versions and the digest of the chart. All hosts get the images from a bundle before an agent is replaced.
+- kubeone refuses an older version, and one that skips a minor version. To return to the patch before an upgrade, run
+  ~helm rollback -n kube-system cilium~, and set ~version~ to it.
 - With ~strict~, ~kubeone apply~ removes kube-proxy from a living cluster, after cilium runs on all Nodes. Rules of
   kube-proxy stay on a host until it restarts; cilium precedes them.
 - The agents start Envoy themselves when a rule for HTTP, or the Gateway API, needs it. ~envoy.enabled: true~ in
   ~helmValues~ gives it a DaemonSet of its own. Rules for HTTP, WireGuard and IPsec were not tested.
-- Images of Hubble and of features in ~helmValues~ are pulled from their own registries, and bundles do not contain
-  them.
+- Images of Hubble and of features in ~helmValues~ keep their own registries. A [bundle for the
+  manifest](bundle.md#for-a-manifest) contains them; other bundles do not.
 - A reset leaves routing rules of cilium until the host restarts.
 
 Tests on real hosts:
 
 - flannel: everything, also in dual-stack clusters.
 - cilium: installation, network policies, Services with and without kube-proxy, repair, an upgrade of Kubernetes, and
-  reset. The programs of its images were built from the source of the same version, without Envoy. The images of the
-  project, dual stack and an upgrade of cilium were not tested.
+  reset; in a dual-stack cluster, installation, pods, Services, policies and an announced address. The programs of its
+  images were built from the source of the same version, without Envoy. The images of the project, and an upgrade of
+  cilium, were not tested.
 - canal: installation, a changed MTU, repair and reset, with a stand-in for the manifest in which only flannel is real.
   The rules were tried on the published manifest. The containers of Calico, and so network policies, were not tested.
 
@@ -70,8 +76,7 @@ With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you
 ## Dual stack
 
 With ~clusterNetwork.ipFamily: IPv4+IPv6~, Nodes and pods have an IPv4 and an IPv6 address each, and Services can have
-both. Use flannel, or ~external~ with a plugin that supports it. cilium gets the values for it, which were not tested.
-canal supports only IPv4 here.
+both. Use flannel or cilium, or ~external~ with a plugin that supports it. canal supports only IPv4 here.
 
 - Every host needs ~ipv6Addresses~ in the manifest. Its Node has ~privateAddress~, which must be an IPv4 address, and
   the first IPv6 address. kubeone sets both when the host joins.
@@ -82,8 +87,8 @@ canal supports only IPv4 here.
 - kubeone turns IPv6 forwarding on. Linux then ignores router advertisements, unless ~accept_ra~ of the interface is 2.
   kubeone therefore does not prepare a host whose default route would disappear. systemd-networkd and NetworkManager
   handle router advertisements themselves.
-- IPv6 packets travel between hosts in VXLAN over IPv6, whose headers are 20 bytes longer. The hosts tell pods the
-  smaller packet size. Pods must not drop ICMPv6.
+- With flannel, IPv6 packets travel between hosts in VXLAN over IPv6, whose headers are 20 bytes longer. The hosts tell
+  pods the smaller packet size. Pods must not drop ICMPv6. cilium uses VXLAN over IPv4 for both families.
 - The Node of a [Machine](machines.md) has only its IPv4 address. Its pods have both.
 - ~ipFamily~ and the subnets of an existing cluster cannot change.
 
@@ -117,7 +122,7 @@ func TestPluginsAreDocumented(t *testing.T) {
 		for _, f := range p.Binaries() {
 			fmt.Fprintf(&b, "| %s | %s | %s | ~https://github.com/%s/releases~ |\n", p.Name(), f.Name, f.Version, f.Project)
 		}
-		for _, m := range Published(p.Name()) {
+		for _, m := range Published(p.Name(), "") {
 			fmt.Fprintf(&b, "| %s | %s | %s | ~https://%s/%s~ |\n", p.Name(), m.Name, m.Version, m.Host, m.Path)
 		}
 		for _, i := range p.Images() {

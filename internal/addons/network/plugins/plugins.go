@@ -2,6 +2,7 @@
 package plugins
 
 import (
+	"fmt"
 	"slices"
 
 	"kubeone/internal/addons/network"
@@ -26,28 +27,49 @@ func Names() []string {
 	return out
 }
 
-// Find returns the plugin with that name, and whether it exists.
-func Find(name string) (network.Plugin, bool) {
+// Find returns the plugin with that name in a version, and whether it exists. "" is the plugin's default version.
+func Find(name, version string) (network.Plugin, bool) {
+	p, err := FindVersion(name, version)
+	return p, err == nil
+}
+
+// FindVersion is like Find. The error says what is wrong with the name or the version.
+func FindVersion(name, version string) (network.Plugin, error) {
 	all := All()
 	i := slices.IndexFunc(all, func(p network.Plugin) bool { return p.Name() == name })
 	if i < 0 {
-		return nil, false
+		return nil, fmt.Errorf("unknown network plugin %q", name)
 	}
-	return all[i], true
+	versioned, ok := all[i].(network.Versioned)
+	switch {
+	case ok:
+		return versioned.WithVersion(version)
+	case version != "":
+		return nil, fmt.Errorf("the version of the network plugin %s cannot be chosen", name)
+	}
+	return all[i], nil
+}
+
+// Version returns the version of a plugin that the manifest may choose; "" for other plugins.
+func Version(p network.Plugin) string {
+	if versioned, ok := p.(network.Versioned); ok {
+		return versioned.Version()
+	}
+	return ""
 }
 
 // Ports returns the ports of the named plugin, without additional features, for other hosts.
 func Ports(name string) []desired.PortRange {
-	if p, ok := Find(name); ok {
+	if p, ok := Find(name, ""); ok {
 		return p.Ports(desired.CNI{Name: name})
 	}
 	return nil
 }
 
 // Published returns the files that the named plugin's project publishes, and that only kubeone needs: the manifest of
-// its objects, its chart, or none.
-func Published(name string) []network.Manifest {
-	p, _ := Find(name)
+// its objects, its chart, or none. "" is the plugin's default version.
+func Published(name, version string) []network.Manifest {
+	p, _ := Find(name, version)
 	switch p := p.(type) {
 	case network.Publisher:
 		return []network.Manifest{p.Manifest()}
@@ -72,7 +94,7 @@ func Charted() []string {
 // have had another plugin before.
 func Host(want desired.Cluster) network.Host {
 	out := network.Host{Traces: Traces(), Namespaces: Namespaces()}
-	if p, ok := Find(want.Network.CNI.Name); ok {
+	if p, ok := Find(want.Network.CNI.Name, want.Network.CNI.Version); ok {
 		out.Config, out.Binaries = p.Config(want), p.Binaries()
 	}
 	return out

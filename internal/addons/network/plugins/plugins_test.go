@@ -43,8 +43,8 @@ func checkRelease(t *testing.T, p network.Charted, c desired.Cluster) {
 		t.Errorf("%s: %v", p.Name(), err)
 	}
 	archive := p.Chart()
-	if !strings.HasSuffix(archive.Path, ".tgz") || !slices.Equal(Published(p.Name()), []network.Manifest{archive}) {
-		t.Errorf("%s: chart %+v, published %v", p.Name(), archive, Published(p.Name()))
+	if !strings.HasSuffix(archive.Path, ".tgz") || !slices.Equal(Published(p.Name(), ""), []network.Manifest{archive}) {
+		t.Errorf("%s: chart %+v, published %v", p.Name(), archive, Published(p.Name(), ""))
 	}
 	for _, w := range p.Workloads() {
 		if w.Namespace != desired.NetworkNamespace {
@@ -127,10 +127,27 @@ func TestAHostHasTheTracesOfAllPlugins(t *testing.T) {
 	}
 }
 
+func TestVersionsOfPlugins(t *testing.T) {
+	t.Parallel()
+	for _, p := range All() {
+		same, ok := Find(p.Name(), Version(p))
+		if !ok || Version(same) != Version(p) {
+			t.Errorf("the default version of %s, %q, is not found", p.Name(), Version(p))
+		}
+		if _, ok := Find(p.Name(), "0.0.1"); ok {
+			t.Errorf("%s is found in a version that does not exist", p.Name())
+		}
+	}
+	if p, ok := Find("cilium", "1.20.1"); !ok || Version(p) != "1.20.1" ||
+		Published("cilium", "1.20.1")[0].Version != "1.20.1" {
+		t.Errorf("cilium 1.20.1 is found as %+v", p)
+	}
+}
+
 func TestUnknownPluginsAreNotFound(t *testing.T) {
 	t.Parallel()
 	for _, name := range append(v1beta2.CNINames(), "", "Flannel", "none") {
-		if _, ok := Find(name); ok != slices.Contains(Names(), name) {
+		if _, ok := Find(name, ""); ok != slices.Contains(Names(), name) {
 			t.Errorf("%q is found: %t", name, ok)
 		}
 	}
