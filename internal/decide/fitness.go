@@ -135,15 +135,34 @@ func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	return []problem.Problem{p}, nil
 }
 
-// hasPlugin reports whether kubeone has deployed the network plugin. A release of the manifest that has its name is the
-// operator's own.
+// hasPlugin reports whether kubeone has deployed the network plugin, and it was not removed since. A release of the
+// manifest that has its name is the operator's own.
 func (v *view) hasPlugin(name string) bool {
 	if _, applied := v.in.Is.API.Addons[name]; applied {
-		return true
+		return v.runsPlugin(name)
 	}
 	key := desired.NetworkNamespace + "/" + name
 	return v.in.Want.Network.CNI.IsRelease(key) && v.in.Is.API.HelmReleases[key].Managed &&
 		!slices.ContainsFunc(v.in.HelmReleases, func(r desired.HelmRelease) bool { return r.Key() == key })
+}
+
+// removedPlugins returns the network plugins that kubeone deployed as addons, that are not the desired one, and whose
+// pods were deleted. The operator thereby says that the plugin may be replaced.
+func (v *view) removedPlugins() []string {
+	var out []string
+	for _, name := range v.in.Want.Network.CNI.Deployed() {
+		_, applied := v.in.Is.API.Addons[name]
+		if applied && name != v.in.Want.Network.CNI.Name && !v.runsPlugin(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// runsPlugin reports whether there are pods of the network plugin, or may be: a cluster without any pod was not read.
+func (v *view) runsPlugin(name string) bool {
+	pods := v.in.Is.API.Pods
+	return len(pods) == 0 || slices.ContainsFunc(pods, func(p observed.Pod) bool { return p.App == name })
 }
 
 // runsOtherPlugin reports whether there are pods of a network plugin that kubeone deploys, but that is not the desired

@@ -42,6 +42,7 @@ func (v *view) unwantedAddons() []string {
 			out = append(out, name)
 		}
 	}
+	out = append(out, v.removedPlugins()...)
 	out = append(out, v.undeclaredAddons()...)
 	slices.Sort(out)
 	return out

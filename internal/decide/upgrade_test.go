@@ -310,6 +310,24 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 		d.Warnings[0].Code != problem.NetworkPluginChanged {
 		t.Errorf("route %s: %+v, %+v", d.Route, d.Problems, d.Warnings)
 	}
+	// The operator has removed its pods: the rest of it goes too, and another one takes its place.
+	isPlugin := func(p observed.Pod) bool { return p.App == "flannel" }
+	for _, other := range []string{"cilium", "external"} {
+		removed := in
+		removed.Want.Network.CNI.Name = other
+		removed.Is.API.Pods = slices.DeleteFunc(slices.Clone(in.Is.API.Pods), isPlugin)
+		d := Decide(removed)
+		isRefused := slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
+			return p.Code == problem.NetworkPluginChanged
+		})
+		if len(d.Problems) > 0 || isRefused || !slices.Equal(d.RemoveAddons, []string{"flannel"}) {
+			t.Errorf("%s: remove %v: %+v, %+v", other, d.RemoveAddons, d.Problems, d.Warnings)
+		}
+		removed.Is.API.Pods = nil // not read: it may still run
+		if d := Decide(removed); len(d.RemoveAddons) > 0 {
+			t.Errorf("%s: an unknown plugin is removed", other)
+		}
+	}
 	// Another program has deployed it from the beginning.
 	in.Want.Network.CNI.Name = "weaveNet"
 	in.Is.API.Addons = nil

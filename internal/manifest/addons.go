@@ -70,10 +70,8 @@ func (l *loader) readAddons() {
 		case n < 0 && entry.Name == desired.StorageClassAddon:
 			l.addStorageClass(at, values.OverwriteRegistry)
 		case n >= 0:
-			addon := found[n]
-			addon.DisableTemplating = entry.DisableTemplating
-			addon.Params = l.addonParams(at, entry)
-			l.renderAddon(addon, values)
+			found[n].DisableTemplating, found[n].Params = entry.DisableTemplating, l.addonParams(at, entry)
+			l.renderAddon(found[n], values)
 		case replacements[entry.Name] != "":
 			l.reportPath(at+".name", Error, replacements[entry.Name],
 				fmt.Sprintf("%q is an addon of KubeOne that kubeone does not have", entry.Name))

@@ -260,8 +260,10 @@ func TestTimersOnHostsOfAManifest(t *testing.T) {
 		want []desired.HostAddon
 		says string
 	}{
-		"[{name: etcd-defrag}]":                                                   {want: []desired.HostAddon{defrag}},
-		"[{name: unattended-upgrades}, {name: etcd-defrag}]":                      {want: []desired.HostAddon{upgrades, defrag}},
+		"[{name: etcd-defrag}]": {want: []desired.HostAddon{defrag}},
+		"[{name: unattended-upgrades}, {name: etcd-defrag}]": {
+			want: []desired.HostAddon{upgrades, defrag},
+		},
 		"[{name: etcd-defrag, delete: true}]":                                     {},
 		"[{name: unattended-upgrades, delete: true}]":                             {},
 		`[{name: etcd-defrag, params: {schedule: "Sun 02:30", threshold: "45"}}]`: {want: []desired.HostAddon{sunday}},

@@ -34,9 +34,12 @@ func (l *loader) usesCloudKey(key string) bool {
 	if found && slices.Contains(referencedCredentials(spec.CloudConfig+spec.CSIConfig), key) {
 		return true
 	}
-	return found && (key == configKey || key == storageKey && provider.HasStorageConfig || slices.ContainsFunc(provider.Variables, func(v cloud.Variable) bool {
+	if !found || key == configKey || key == storageKey && provider.HasStorageConfig {
+		return found
+	}
+	return slices.ContainsFunc(provider.Variables, func(v cloud.Variable) bool {
 		return slices.Contains(variableNames(v.Name), key)
-	}))
+	})
 }
 
 // variableNames returns the names under which a credential is looked up: the first one is for the controller manager

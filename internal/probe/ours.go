@@ -48,8 +48,8 @@ func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 	}
 }
 
-// stoppedTimers returns the addons that the host has noted, and whose timer systemd does not run or would not start with
-// the host.
+// stoppedTimers returns the addons that the host has noted, and whose timer systemd does not run or would not start
+// with the host.
 func stoppedTimers(noted map[string]string, units map[string]map[string]string) []string {
 	var out []string
 	for _, name := range desired.HostAddons() {

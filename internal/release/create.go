@@ -341,8 +341,9 @@ func (w Want) releaseImages(v Versions) []image {
 	out = append(out, image{registryK8s, "pause", v.Pause, nil, false, false},
 		image{registryK8s, dnsImage, v.CoreDNS, nil, false, false})
 	if plugin, ok := plugins.Find(w.CNI, w.CNIVersion); ok {
+		isPublished := len(plugins.Published(w.CNI, w.CNIVersion)) > 0
 		for _, i := range plugin.Images() {
-			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, len(plugins.Published(w.CNI, w.CNIVersion)) > 0, false})
+			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, isPublished, false})
 		}
 	}
 	for _, i := range embedded.Images(strings.Split(w.Addons, ",")...) {

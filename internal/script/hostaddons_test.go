@@ -169,9 +169,10 @@ type etcdMember struct {
 
 func healthyMember() etcdMember {
 	return etcdMember{
-		members: `b, started, cp-1, https://1:2380, https://1:2379, false\nc, started, cp-2, https://2:2380, https://2:2379, false\n`,
-		health:  `[{"endpoint":"https://1:2379","health":true},{"endpoint":"https://2:2379","health":true}]`,
-		size:    1000, used: 600, leader: "12",
+		members: `b, started, cp-1, https://1:2380, https://1:2379, false\n` +
+			`c, started, cp-2, https://2:2380, https://2:2379, false\n`,
+		health: `[{"endpoint":"https://1:2379","health":true},{"endpoint":"https://2:2379","health":true}]`,
+		size:   1000, used: 600, leader: "12",
 	}
 }
 

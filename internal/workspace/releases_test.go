@@ -248,7 +248,8 @@ func TestTheChartOfTheNetworkPluginIsAnArtifact(t *testing.T) {
 	})
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
-	from := chart.Source{URL: plugins.Published("cilium", "")[0].URL(), Version: plugins.Published("cilium", "")[0].Version}
+	published := plugins.Published("cilium", "")[0]
+	from := chart.Source{URL: published.URL(), Version: published.Version}
 	find := func(mirror string) ([]byte, error) {
 		r, err := openReleases(t.Context(), Options{InsecureMirror: true, TrustSource: true}, mirror)
 		if err != nil {

@@ -47,8 +47,10 @@ func (s *scenario) declareTimers(list ...any) {
 
 // upgradesWithoutPackages lets hosts install a package that they cannot get.
 func upgradesWithoutPackages(s *scenario) {
+	_, err := operator.OnEach(s.Context(), s.Machines(), "rm -rf /etc/apt/sources.list.d/* && : >/etc/apt/sources.list")
+	s.must(err)
 	s.declareTimers(defragEntry, upgradesEntry)
-	s.runCommand(12, []string{"apply", "-y"}, "cannot install unattended-upgrades: give this host a package source")
+	s.runCommand(16, []string{"apply", "-y"}, "cannot install unattended-upgrades: give this host a package source")
 	s.awaitHealthy()
 }
 
@@ -84,12 +86,13 @@ func timersInstalled(s *scenario) {
 
 // compactEtcd makes etcd forget what was deleted.
 const compactEtcd = `set -eu
-id=$(/opt/kubeone/bin/ctr -n k8s.io containers ls -q 'labels."io.kubernetes.container.name"==etcd' | while read -r id; do
-	/opt/kubeone/bin/ctr -n k8s.io tasks ls | grep -q "^$id .*RUNNING" && echo "$id"
+ctr="/opt/kubeone/bin/ctr -n k8s.io"
+id=$($ctr containers ls -q 'labels."io.kubernetes.container.name"==etcd' | while read -r id; do
+	$ctr tasks ls | grep -q "^$id .*RUNNING" && echo "$id"
 done | head -n 1)
 pki=/etc/kubernetes/pki/etcd
 etcdctl() {
-	/opt/kubeone/bin/ctr -n k8s.io tasks exec --exec-id "e2e-$$" "$id" etcdctl --endpoints https://127.0.0.1:2379 \
+	$ctr tasks exec --exec-id "e2e-$$" "$id" etcdctl --endpoints https://127.0.0.1:2379 \
 		--cacert $pki/ca.crt --cert $pki/server.crt --key $pki/server.key "$@"
 }
 revision=$(etcdctl endpoint status -w json | sed 's/.*"revision":\([0-9]*\).*/\1/')

@@ -3,12 +3,8 @@ package desired
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"kubeone/internal/text/pattern"
-	"kubeone/internal/text/phrase"
 )
 
 // The addons that are timers on hosts, and not objects in the cluster. Each is a configuration of a host under its
@@ -41,8 +37,8 @@ func DefaultHostAddon(name string) HostAddon {
 // largest database that etcd recommends, 8 GiB.
 const defragEvery = 30 * time.Minute
 
-// HostAddonsOf returns the addons that a host is to have. Only control-plane hosts have EtcdDefragAddon, each at its own
-// time, in the order of the manifest.
+// HostAddonsOf returns the addons that a host is to have. Only control-plane hosts have EtcdDefragAddon, each at its
+// own time, in the order of the manifest.
 func (c Cluster) HostAddonsOf(h Host) []HostAddon {
 	var out []HostAddon
 	for _, a := range c.HostAddons {
@@ -64,24 +60,25 @@ type Calendar struct {
 	Minute int            `json:"minute"`         // of the day
 }
 
-var calendarPattern = pattern.Lazy(`^(?:([A-Za-z,]+) )?([01][0-9]|2[0-3]):([0-5][0-9])$`)
-
 // ParseCalendar parses a part of what systemd's OnCalendar accepts: "03:00" or "Sat,Sun 03:00".
 func ParseCalendar(text string) (Calendar, error) {
-	m := calendarPattern().FindStringSubmatch(text)
-	if m == nil {
-		return Calendar{}, fmt.Errorf("%q is not a time such as 03:00 or \"Sat,Sun 03:00\"", phrase.Shorten(text, 60))
+	const layout = "15:04"
+	days, clock, hasDays := strings.Cut(text, " ")
+	if !hasDays {
+		clock = text
 	}
-	hour, _ := strconv.Atoi(m[2])
-	minute, _ := strconv.Atoi(m[3])
-	c := Calendar{Minute: hour*60 + minute}
-	if m[1] == "" {
+	at, err := time.Parse(layout, clock)
+	if err != nil || len(clock) != len(layout) {
+		return Calendar{}, fmt.Errorf("%.60q is not a time such as 03:00 or \"Sat,Sun 03:00\"", text)
+	}
+	c := Calendar{Minute: at.Hour()*60 + at.Minute()}
+	if !hasDays {
 		return c, nil
 	}
-	for _, name := range strings.Split(m[1], ",") {
+	for _, name := range strings.Split(days, ",") {
 		day := slices.Index(dayNames(), name)
 		if day < 0 {
-			return Calendar{}, fmt.Errorf("%q is not one of %s", name, strings.Join(dayNames(), ", "))
+			return Calendar{}, fmt.Errorf("%.60q is not one of %s", name, strings.Join(dayNames(), ", "))
 		}
 		if slices.Contains(c.Days, time.Weekday(day)) {
 			return Calendar{}, fmt.Errorf("%s is listed twice", name)

@@ -80,8 +80,7 @@ var clusterRows = []row{
 	{
 		code: NetworkPluginChanged, class: ClassConfig,
 		what: `the cluster runs the network plugin {deployed}, but the manifest sets "{wanted}"`,
-		do: "set clusterNetwork.cni to {deployed}; or to external, once another plugin has replaced it in " +
-			"the whole cluster",
+		do:   "set clusterNetwork.cni to {deployed}, or remove it from the cluster as docs/network-plugins.md says",
 	},
 	{
 		code: NetworkPluginSkipped, class: ClassConfig,

@@ -41,10 +41,9 @@ type layerSpec struct {
 	Links map[string]string
 }
 
-// writeImage writes an OCI layout into the cache and returns its folder. inputs identify the content of the files,
-// which are not read if the image exists.
-func (b *Builder) writeImage(ctx context.Context, spec imageSpec, inputs ...string) (string, error) {
-	key := strings.ReplaceAll(spec.Name, "/", "-") + "-" + spec.Tag + "-" + digestOf(imageFormat, spec, inputs)
+// writeImage writes an OCI layout into the cache and returns its folder.
+func (b *Builder) writeImage(ctx context.Context, spec imageSpec) (string, error) {
+	key := strings.ReplaceAll(spec.Name, "/", "-") + "-" + spec.Tag + "-" + digestOf(imageFormat, spec)
 	return b.Cache.Entry(ctx, "images", key, func(dir string) error {
 		scratch, err := os.MkdirTemp(dir, "layers")
 		if err != nil {

@@ -23,8 +23,7 @@ plugins:
 const docsText = `
 The plugin is an [addon](addons.md) of its name: kubeone compares its objects with the cluster, and repairs them. The
 container runtime of a host gets the CNI configuration of flannel only after flannel works there ([ADR
-17](adr/0017-network-plugins.md)). A reset removes what a plugin leaves on a host. kubeone does not replace the plugin
-of an existing cluster.
+17](adr/0017-network-plugins.md)). A reset removes what a plugin leaves on a host.
 
 canal connects hosts with flannel's VXLAN, and Calico enforces NetworkPolicies. flannel does not enforce them. The
 objects of canal come from the manifest that the Calico project publishes ([ADR 45](adr/0045-published-manifests.md)).
@@ -72,6 +71,22 @@ Tests on real hosts:
 
 With ~external~, you deploy a plugin yourself, and Nodes stay NotReady until you do. kubeone then opens no
 [ports](ports.md) for the plugin, and [bundles](bundle.md) do not contain its images.
+
+## Replace the plugin
+
+kubeone refuses another plugin in the manifest as long as pods of the deployed one exist: it cannot replace the plugin
+without an interruption ([ADR 52](adr/0052-replacing-a-network-plugin.md)). You can replace flannel by cilium. From step
+3 on, pods do not reach other pods until cilium runs.
+
+1. Set ~clusterNetwork.cni~ to ~cilium: {}~ in the manifest.
+2. Delete the pods of flannel: ~kubectl delete daemonset -n kube-flannel kube-flannel-ds --cascade=foreground~. Other
+   pods keep their connections.
+3. Run on every host: ~ip link delete flannel.1; ip link delete cni0; rm /etc/cni/net.d/10-flannel.conflist~.
+4. Delete the pods that flannel connected: ~kubectl delete pods -A --field-selector spec.hostNetwork=false~. The new
+   ones start when cilium runs.
+5. Run ~kubeone apply~. The plan removes the other objects of flannel and installs cilium.
+
+This was tested. Another plugin, also with ~external~, follows the same steps with its own names, which were not tested.
 
 ## Dual stack
 

@@ -16,7 +16,7 @@ number_of() { printf '%s\n' "$status" | sed -n "s/.*\"$1\":\([0-9]\{1,20\}\)[,}]
 read_status() {
 	status=$(ask_etcd --command-timeout 20s endpoint status -w json 2>/dev/null) || die "etcd does not answer"
 	size=$(number_of dbSize) used=$(number_of dbSizeInUse)
-	[ "${size:-0}" -gt 0 ] && [ -n "$used" ] || die "etcd does not tell the size of its database"
+	if [ "${size:-0}" -eq 0 ] || [ -z "$used" ]; then die "etcd does not tell the size of its database"; fi
 }
 
 # all_healthy dies unless all members are healthy voters. A member that is being defragmented does not answer.
