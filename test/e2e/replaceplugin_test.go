@@ -5,6 +5,8 @@ package e2e
 import (
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"
@@ -31,8 +33,10 @@ func ciliumRefused(s *scenario) {
 	s.must(err)
 	s.Bundle, err = fleet.Bundle(s.Context(), cache, s.Lab.KubernetesVersion, "cilium", nil, s.Logf)
 	s.must(err)
+	var settings map[string]any
+	s.must(yaml.Unmarshal([]byte(components.CNISettings("cilium")), &settings))
 	s.must(s.WriteManifest(editFields(func(m map[string]any) {
-		m["clusterNetwork"].(map[string]any)["cni"] = map[string]any{"cilium": map[string]any{}}
+		m["clusterNetwork"].(map[string]any)["cni"] = settings
 	})))
 	s.runCommand(15, []string{"apply", "-y"}, "the cluster runs the network plugin flannel")
 }

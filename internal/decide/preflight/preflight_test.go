@@ -130,6 +130,24 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A system that kubeone does not support has its own problem.
+func TestUpgrader(t *testing.T) {
+	t.Parallel()
+	for system, want := range map[string]string{
+		"debian": "", "rocky": "", "alpine": "", "flatcar": "UpgraderUnknown(os=flatcar)",
+	} {
+		h := observed.Host{}
+		h.OS.ID = system
+		got := ""
+		if p := Upgrader(&h); p != nil {
+			got = p.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", system, got, want)
+		}
+	}
+}
+
 func TestNamesOfNodes(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 60) + ".org"
