@@ -85,8 +85,7 @@ func newBundleCreateCommand(in io.Reader, out, errOut io.Writer) *cobra.Command 
 	flags.StringVar(&f.want.Arch, "arch", "amd64",
 		"architecture `ARCH` of the hosts: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
-		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+", or external to include none; a version "+
-			"of cilium follows @")
+		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+" (none); cilium@1.20.1 chooses a version")
 	flags.StringVar(&f.want.Addons, "addons", desired.MetricsServerAddon,
 		"`NAMES` of addons whose images are included, separated by commas: "+strings.Join(embedded.Names(), ", "))
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that serves binaries at URL/HOST/PATH")
