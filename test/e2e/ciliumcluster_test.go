@@ -206,7 +206,7 @@ func ciliumVersionsRefused(s *scenario) {
 func ciliumUpgraded(s *scenario) {
 	under := s.startLoad()
 	s.must(s.WantCNI(s.Context(), "cilium@"+newerCilium, setCiliumVersion(olderCilium, newerCilium)))
-	s.runCommand(2, []string{"plan", "--diff"}, "upgrade Helm release kube-system/cilium",
+	s.runCommand(2, []string{"plan", "--verbose"}, "upgrade Helm release kube-system/cilium",
 		"version "+olderCilium+" -> "+newerCilium, "chart digest sha256:", "the host lacks images of cilium "+newerCilium)
 	s.runCommand(0, []string{"apply", "-y"}, "Done.")
 	s.endLoad(under)

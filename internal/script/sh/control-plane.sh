@@ -203,7 +203,7 @@ stage_join_prepare() {
 		rewrite_settings
 	fi
 	rm -f /etc/kubernetes/bootstrap-kubelet.conf
-	await_kubelet # before this host becomes a member of etcd
+	await_kubelet "the kubelet to be healthy" kubelet_healthy # before this host becomes a member of etcd
 }
 
 # publish_configuration updates ConfigMap kubeadm-config from the manifest, because the rest of the join reads it.

@@ -110,7 +110,7 @@ change_settings() {
 		/etc/containerd/config.toml /etc/kubeone/ca/bundle.pem \
 		/etc/systemd/system/containerd.service /etc/systemd/system/containerd.service.d/kubeone-proxy.conf; then
 		[ "$restarted" = yes ] || restart_kubelet
-		wait_for 120 "Node $NODE_NAME to be Ready" ready_since "$beat"
+		await_kubelet "Node $NODE_NAME to be Ready" ready_since "$beat"
 	fi
 	if [ "$ROLE" = control-plane ] && { differs_now kubelet || rewrites_pods; }; then
 		kubeadm init phase upload-config all --config "$(plain_config file_cluster_now)"
@@ -172,16 +172,19 @@ config_with_this_sandbox() {
 restart_kubelet() {
 	systemctl reset-failed kubelet.service 2>/dev/null || true
 	systemctl restart kubelet.service || true
-	await_kubelet
+	await_kubelet "the kubelet to be healthy" kubelet_healthy
 }
 
-# await_kubelet waits for a kubelet that has just been started. It dies after three restarts, or after two minutes.
+# await_kubelet WHAT COMMAND... polls until the command succeeds, after the kubelet has been started. It dies after three
+# restarts, because a kubelet can answer for a moment before it ends, or after two minutes.
 await_kubelet() {
+	what=$1
+	shift
 	deadline=$(($(date +%s) + 120))
-	until kubelet_healthy >/dev/null 2>&1; do
-		if [ "$(systemctl show -p NRestarts --value kubelet.service)" -ge 3 ] || [ "$(date +%s)" -ge "$deadline" ]; then
+	until "$@" >/dev/null 2>&1; do
+		[ "$(systemctl show -p NRestarts --value kubelet.service)" -lt 3 ] ||
 			die "the kubelet does not start: $(kubelet_error)"
-		fi
+		[ "$(date +%s)" -lt "$deadline" ] || die "gave up after 120 s waiting for $what: $(kubelet_error)"
 		sleep "$POLL"
 	done
 }
