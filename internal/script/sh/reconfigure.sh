@@ -175,8 +175,8 @@ restart_kubelet() {
 	await_kubelet "the kubelet to be healthy" kubelet_healthy
 }
 
-# await_kubelet WHAT COMMAND... polls until the command succeeds, after the kubelet has been started. It dies after three
-# restarts, because a kubelet can answer for a moment before it ends, or after two minutes.
+# await_kubelet WHAT COMMAND... polls until the command succeeds, after the kubelet has been started. It dies after
+# three restarts, because a kubelet can answer for a moment before it ends, or after two minutes.
 await_kubelet() {
 	what=$1
 	shift
