@@ -116,7 +116,7 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 			if len(loaded.MachineDeployments) == 0 {
 				_, _ = fmt.Fprintln(stdio.Err, "The manifest has no dynamicWorkers.")
 			}
-			return printMachineDeployments(stdio.Out, output, loaded.MachineDeployments)
+			return printObjects(stdio.Out, output, loaded.MachineDeployments)
 		},
 	}
 	f.registerManifest(cmd)
@@ -124,15 +124,17 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// printMachineDeployments prints the objects as a stream of YAML documents, or as a List in the other formats.
-func printMachineDeployments(out io.Writer, output string, deployments []map[string]any) error {
+// printObjects prints objects as a stream of YAML documents. In the other formats, several objects are a List.
+func printObjects(out io.Writer, output string, all []map[string]any) error {
 	if output != formatYAML {
-		return printResult(out, output, jsonEncoder(map[string]any{
-			"apiVersion": "v1", "kind": "List", "items": append([]map[string]any{}, deployments...),
-		}), nil)
+		var value any = map[string]any{"apiVersion": "v1", "kind": "List", "items": append([]map[string]any{}, all...)}
+		if len(all) == 1 && all[0]["kind"] == v1beta2.Kind {
+			value = all[0]
+		}
+		return printResult(out, output, jsonEncoder(value), nil)
 	}
-	for i, d := range deployments {
-		text, err := yaml.Marshal(d)
+	for i, o := range all {
+		text, err := yaml.Marshal(o)
 		if err != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ func newRoot(stdio IO) *cobra.Command {
 		newSupportCommand(stdio))
 	addGroup(root, "machines", "Machines", newHostCommand(stdio), newControllerCommand(stdio))
 	addGroup(root, "tools", "Tools",
-		newConfigCommand(stdio), newBundleCommand(stdio.In, stdio.Out, stdio.Err), newFSMCommand(stdio),
+		newConfigCommand(stdio), newExportCommand(stdio), newDiffCommand(stdio), newBundleCommand(stdio.In, stdio.Out, stdio.Err), newFSMCommand(stdio),
 		newVersionCommand(stdio))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")

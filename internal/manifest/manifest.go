@@ -12,6 +12,7 @@ import (
 	"io"
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/addons"
+	"kubeone/internal/manifest/objects"
 	"kubeone/internal/model/desired"
 	"maps"
 	"os"
@@ -57,6 +58,13 @@ type Loaded struct {
 	// ManifestText is the effective manifest: merged with the Terraform output, with defaults and the content of files,
 	// without secrets, as YAML with sorted keys. Loading it returns the same cluster with the same digest.
 	ManifestText []byte
+	// Written is the manifest as the operator wrote it, merged with the Terraform output and with defaults. It has
+	// secrets, and names of files instead of their content.
+	Written *v1beta2.KubeOneCluster
+	// HasObjects reports whether the file has a Cluster and Machines instead of a manifest. OtherObjects are the objects
+	// that a manifest cannot express, as JSON values.
+	HasObjects   bool
+	OtherObjects []map[string]any
 	// StrictHostKeys is the field strictHostKeys in the manifest.
 	StrictHostKeys bool
 	// Mirror is the field artifacts.mirror in the manifest, a base URL without a trailing slash; "" means none.
@@ -76,6 +84,7 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 	l := newLoader(o)
 	if l.readManifest() {
 		l.readTerraform(ctx)
+		l.keepWritten()
 		l.readCABundle()
 		l.readFeatures()
 		l.readCredentials()
@@ -99,6 +108,9 @@ type loader struct {
 	dir             string // directory of the manifest, absolute
 	cluster         *v1beta2.KubeOneCluster
 	where           positions
+	written         *v1beta2.KubeOneCluster
+	sources         []objects.Source // where the parts of the manifest come from, if the file has objects
+	otherObjects    []map[string]any // objects that the manifest cannot express
 	found           []Problem
 	explained       []string // paths with a reported problem, to suppress follow-up problems
 	extras          []desired.Extra
@@ -136,6 +148,17 @@ func newLoader(o Options) *loader {
 	return l
 }
 
+// keepWritten keeps a copy of the manifest before files are read into it.
+func (l *loader) keepWritten() {
+	written, err := objects.Clone(l.cluster)
+	if err != nil {
+		l.reportFile(l.ManifestPath, "", err)
+		return
+	}
+	written.Default()
+	l.written = written
+}
+
 // defaultAndCheck fills in defaults and reports the problems that validation finds in the cluster.
 func (l *loader) defaultAndCheck() {
 	l.cluster.Default()
@@ -169,7 +192,7 @@ func (l *loader) finishLoad() (Loaded, error) {
 	if cluster.Digest, err = computeDigest(public); err != nil {
 		return Loaded{}, err
 	}
-	machines, err := newMachineDeploymentObjects(l.cluster)
+	machines, err := objects.MachineDeployments(l.cluster)
 	if err != nil {
 		return Loaded{}, err
 	}
@@ -186,6 +209,9 @@ func (l *loader) finishLoad() (Loaded, error) {
 		Warnings:           l.sortedProblems().List,
 		Notes:              l.unsupportedFieldNotes(),
 		ManifestText:       text,
+		Written:            l.written,
+		HasObjects:         l.sources != nil,
+		OtherObjects:       l.otherObjects,
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),
 		MachineDeployments: machines,

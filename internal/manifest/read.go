@@ -32,7 +32,14 @@ func (l *loader) readManifest() bool {
 		l.reportFile(l.ManifestPath, "use --manifest to name the manifest", fmt.Errorf("read the manifest: %w", err))
 		return false
 	}
-	root, ok := l.parseYAML(data)
+	documents, ok := l.parseYAML(data)
+	if !ok {
+		return false
+	}
+	if slices.ContainsFunc(documents, isObject) {
+		return l.readObjects(documents)
+	}
+	root, ok := l.checkOneDocument(documents)
 	if !ok || !l.checkTypeMeta(root) {
 		return false
 	}
@@ -106,15 +113,15 @@ func decodeText(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// parseYAML returns the root node of the only document. It reports a problem and returns false if the text is not valid
-// YAML or does not contain exactly one document.
-func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
+// parseYAML returns the root nodes of the documents. It reports a problem and returns false if the text is not valid
+// YAML.
+func (l *loader) parseYAML(data []byte) ([]*yaml.Node, bool) {
 	var found []*yaml.Node
 	for dec := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yaml.Node
 		err := dec.Decode(&doc)
 		if errors.Is(err, io.EOF) {
-			break
+			return found, true
 		}
 		if err != nil {
 			l.reportYAML(err)
@@ -126,7 +133,11 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 			found = append(found, root)
 		}
 	}
-	switch len(found) {
+}
+
+// checkOneDocument returns the only document. It reports a problem and returns false if there are none or several.
+func (l *loader) checkOneDocument(documents []*yaml.Node) (*yaml.Node, bool) {
+	switch len(documents) {
 	case 0:
 		l.found = append(l.found, Problem{
 			File:     l.ManifestPath,
@@ -135,12 +146,12 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 			Severity: Error,
 		})
 	case 1:
-		return found[0], true
+		return documents[0], true
 	default:
-		second := found[1]
+		second := documents[1]
 		l.found = append(l.found,
 			Problem{File: l.ManifestPath, Line: second.Line, Column: second.Column, Severity: Error,
-				Message: fmt.Sprintf("the file contains %d documents, but a manifest is one document", len(found)),
+				Message: fmt.Sprintf("the file contains %d documents, but a manifest is one document", len(documents)),
 				Hint:    "remove the other documents and the --- separators"})
 	}
 	return nil, false
@@ -314,6 +325,8 @@ func (l *loader) reportPath(path string, severity Severity, hint, message string
 	}
 	if at.Path != "" {
 		path = at.Path
+	} else if l.sources != nil {
+		path = l.pathInObject(path)
 	}
 	l.found = append(l.found, Problem{
 		File: at.File, Line: at.Line, Column: at.Column, Path: path,

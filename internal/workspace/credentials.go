@@ -127,12 +127,18 @@ var errNoKubeconfig = errors.New("there is no kubeconfig: give one with --kubeco
 
 // OpenKubeconfig reads the operator's kubeconfig, and the files that it refers to. If path is "", it uses the same
 // files as kubectl: $KUBECONFIG, else ~/.kube/config. The error is an *engine.ConfigError if no kubeconfig is usable.
-func OpenKubeconfig(path string) (cluster.Access, error) {
+func OpenKubeconfig(path string) (cluster.Access, error) { return OpenKubeconfigContext(path, "") }
+
+// OpenKubeconfigContext is like OpenKubeconfig, with the named context; "" is the current one.
+func OpenKubeconfigContext(path, name string) (cluster.Access, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
 	raw, err := rules.Load()
 	if err == nil && clientcmdapi.IsConfigEmpty(raw) {
 		err = errNoKubeconfig
+	}
+	if err == nil && name != "" {
+		raw.CurrentContext = name
 	}
 	if err == nil {
 		err = clientcmdapi.MinifyConfig(raw)

@@ -145,6 +145,18 @@ func (s *scenario) kubeconfigIsPrivate() {
 	if _, err := s.Kube(s.Context(), "--kubeconfig", path, "auth", "can-i", "*", "*", "--all-namespaces"); err != nil {
 		s.Errorf("the kubeconfig is not the administrator's: %v", err)
 	}
+	s.recordIsTheManifest(path)
+}
+
+// recordIsTheManifest compares what the cluster records with the operator's manifest.
+func (s *scenario) recordIsTheManifest(kubeconfig string) {
+	name, err := s.Kube(s.Context(), "--kubeconfig", kubeconfig, "config", "current-context")
+	s.must(err)
+	name = strings.TrimSpace(name)
+	s.runCommand(0, []string{"diff", "--all", s.Manifest, "context:" + name, "--kubeconfig", kubeconfig},
+		"No differences.")
+	s.runCommand(0, []string{"export", "--as", "objects", "--context", name, "--kubeconfig", kubeconfig},
+		"kind: Cluster\n", "cloudProvider: static\n")
 }
 
 // awaitHealthy waits until all members are Ready and every control plane answers.

@@ -51,6 +51,8 @@ type MachineList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || !self.metadata.labels.exists(key, key.matches('^(node-role[.]kubernetes[.]io|machine-controller|kubeone[.]k8c[.]io|cluster[.]k8s[.]io|kubeadm[.]alpha[.]kubernetes[.]io)(/|$)|^(beta[.])?kubernetes[.]io/(os|arch)$|^kubernetes[.]io/hostname$'))",fieldPath=".metadata.labels",message="keys of node-role.kubernetes.io, kubeone.k8c.io, cluster.k8s.io, kubeadm.alpha.kubernetes.io and machine-controller, and kubernetes.io/hostname, os and arch, are reserved: a Machine cannot set them"
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !self.metadata.annotations.exists(key, key.matches('^(node-role[.]kubernetes[.]io|machine-controller|kubeone[.]k8c[.]io|cluster[.]k8s[.]io|kubeadm[.]alpha[.]kubernetes[.]io)(/|$)|^(beta[.])?kubernetes[.]io/(os|arch)$|^kubernetes[.]io/hostname$'))",fieldPath=".metadata.annotations",message="keys of node-role.kubernetes.io, kubeone.k8c.io, cluster.k8s.io, kubeadm.alpha.kubernetes.io and machine-controller, and kubernetes.io/hostname, os and arch, are reserved: a Machine cannot set them"
 // +kubebuilder:validation:XValidation:rule="!has(self.taints) || !self.taints.exists(taint, taint.key.matches('^(node-role[.]kubernetes[.]io|machine-controller|kubeone[.]k8c[.]io|cluster[.]k8s[.]io|kubeadm[.]alpha[.]kubernetes[.]io)(/|$)|^(beta[.])?kubernetes[.]io/(os|arch)$|^kubernetes[.]io/hostname$|^(node|node[.]cloudprovider)[.]kubernetes[.]io(/|$)'))",fieldPath=".taints",message="keys of node-role.kubernetes.io, node.kubernetes.io, node.cloudprovider.kubernetes.io, kubeone.k8c.io, cluster.k8s.io, kubeadm.alpha.kubernetes.io and machine-controller, and kubernetes.io/hostname, os and arch, are reserved: a Machine cannot set them"
+// +kubebuilder:validation:XValidation:rule="self.providerSpec.value.cloudProvider == 'static' || has(self.versions) && has(self.versions.kubelet)",fieldPath=".versions",message="kubelet is required"
+// +kubebuilder:validation:XValidation:rule="self.providerSpec.value.cloudProvider == 'static' || !has(self.roles) || !('Master' in self.roles)",fieldPath=".roles",message="only a Machine of the provider static can have the role Master"
 type MachineSpec struct {
 	// ObjectMeta has the labels and annotations of the Machine's Node. Those removed here are also removed from the Node;
 	// those that others set on the Node stay. The name is ignored: a Node has the name of its host.
@@ -68,13 +70,14 @@ type MachineSpec struct {
 	// +required
 	ProviderSpec ProviderSpec `json:"providerSpec"`
 	// Versions are the desired versions.
-	// +required
-	Versions MachineVersionInfo `json:"versions"`
-	// Roles are the roles of the machine in the cluster. Node means a worker, as does an empty list. Machines cannot be
-	// control planes yet.
+	// +optional
+	Versions MachineVersionInfo `json:"versions,omitzero"`
+	// Roles are the roles of the machine in the cluster. Node means a worker, as does an empty list. Master means a
+	// control-plane host without other pods, and Master with Node one with other pods. Only a Machine of the provider
+	// static can be a control-plane host.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:MaxItems=2
 	Roles []MachineRole `json:"roles,omitempty"`
 	// ProviderID identifies the machine for a cloud's controllers. No provider of this version sets or reads it.
 	// +optional
@@ -109,11 +112,19 @@ type Taint struct {
 
 // MachineRole is a role of a machine in a cluster.
 //
-// +kubebuilder:validation:Enum=Node
+// +kubebuilder:validation:Enum=Node;Master
 type MachineRole string
 
-// NodeRole is the role of a worker.
-const NodeRole MachineRole = "Node"
+// The roles.
+const (
+	// NodeRole is the role of a machine that runs pods.
+	NodeRole MachineRole = "Node"
+	// MasterRole is the role of a control-plane host.
+	MasterRole MachineRole = "Master"
+)
+
+// ProviderStatic is the provider of Machines whose specs describe existing hosts. The Cluster reconciles them.
+const ProviderStatic = "static"
 
 // ObjectMeta is the metadata of objects created from a template.
 //
@@ -222,16 +233,17 @@ type ProviderConfig struct {
 // MachineVersionInfo has the versions of the software on a machine.
 type MachineVersionInfo struct {
 	// Kubelet is the kubelet's version, such as 1.36.3. It may be up to three minor versions older than the API servers,
-	// but not newer.
-	// +required
+	// but not newer. Required, except for the provider static: without a version, the kubelet has that of the Cluster.
+	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
-	Kubelet string `json:"kubelet"`
+	Kubelet string `json:"kubelet,omitempty"`
 	// ContainerRuntime is the container runtime. If unset, the provider chooses one when it creates the machine, and does
 	// not change it afterwards.
 	// +optional
 	ContainerRuntime *ContainerRuntimeInfo `json:"containerRuntime,omitempty"`
-	// ControlPlane is accepted and ignored.
+	// ControlPlane is the version of the control plane on a machine with the role Master. If set, it must be that of the
+	// Cluster. Other Machines ignore it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ControlPlane string `json:"controlPlane,omitempty"`

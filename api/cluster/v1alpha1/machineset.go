@@ -70,6 +70,8 @@ type MachineSetSpec struct {
 }
 
 // MachineTemplateSpec is a template of Machines.
+//
+// +kubebuilder:validation:XValidation:rule="self.spec.providerSpec.value.cloudProvider != 'static'",message="a Machine of the provider static describes one host: it cannot have a template"
 type MachineTemplateSpec struct {
 	// ObjectMeta has the labels and annotations of the Machines.
 	// +optional

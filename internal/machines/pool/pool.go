@@ -42,7 +42,7 @@ const Namespace = machines.Namespace
 const KeySecret = "ssh-key"
 
 // revision must be increased with every change of a definition. A test checks this.
-const revision = 9
+const revision = 10
 
 // Define creates or updates the namespace, the definitions of the kinds Machine, MachineSet, MachineDeployment and
 // Host, and the policy that prevents a host without a Machine from creating a Node. It does not change definitions with

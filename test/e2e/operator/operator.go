@@ -202,7 +202,7 @@ func takesBundle(verb string) bool {
 // takesManifest reports whether the command has a manifest: all have one except those about a single file or the pool.
 func takesManifest(args []string) bool {
 	switch args[0] {
-	case "host", "controller":
+	case "host", "controller", "diff", "export":
 		return false
 	case "bundle":
 		return hasFlag(args, "create")

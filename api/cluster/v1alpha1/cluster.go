@@ -1,0 +1,166 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// ClusterSpec is the desired state of a Cluster.
+type ClusterSpec struct {
+	ClusterConfiguration `json:",inline"`
+	// ProviderSpec are the settings of kubeone itself.
+	// +required
+	ProviderSpec ClusterProviderSpec `json:"providerSpec"`
+}
+
+// ClusterConfiguration is the configuration of the control plane, in the names of kubeadm's ClusterConfiguration
+// (kubeadm.k8s.io/v1beta4). It has those fields that kubeone carries out.
+type ClusterConfiguration struct {
+	// KubernetesVersion is the version of the control plane, such as 1.36.3, and of kubelets whose Machines have no
+	// version of their own. A cluster is upgraded one minor version at a time, and not downgraded.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// ControlPlaneEndpoint is the address where clients reach the API: a name or an address, and a port after a colon.
+	// An IPv6 address is in brackets. If unset, it is the address of the first control-plane host, and port 6443.
+	// +optional
+	// +kubebuilder:validation:MaxLength=261
+	ControlPlaneEndpoint string `json:"controlPlaneEndpoint,omitempty"`
+	// ClusterNetwork are the networks of the cluster. They cannot change later.
+	// +optional
+	ClusterNetwork ClusterNetwork `json:"clusterNetwork,omitzero"`
+	// APIServer configures kube-apiserver.
+	// +optional
+	APIServer APIServer `json:"apiServer,omitzero"`
+	// ControllerManager configures kube-controller-manager.
+	// +optional
+	ControllerManager ControlPlaneComponent `json:"controllerManager,omitzero"`
+	// Scheduler configures kube-scheduler.
+	// +optional
+	Scheduler ControlPlaneComponent `json:"scheduler,omitzero"`
+	// Etcd configures etcd.
+	// +optional
+	Etcd Etcd `json:"etcd,omitzero"`
+	// DNS configures the cluster's DNS server.
+	// +optional
+	DNS DNS `json:"dns,omitzero"`
+	// Proxy configures kube-proxy.
+	// +optional
+	Proxy Proxy `json:"proxy,omitzero"`
+	// ImageRepository is a registry host, with an optional path. It replaces the registry host of every image.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	ImageRepository string `json:"imageRepository,omitempty"`
+	// CertificateValidityPeriod is the lifetime of certificates, as a Go duration. If unset, it is 8760h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	CertificateValidityPeriod string `json:"certificateValidityPeriod,omitempty"`
+	// CACertificateValidityPeriod is the lifetime of the cluster's CAs, as a Go duration. If unset, it is 87600h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	CACertificateValidityPeriod string `json:"caCertificateValidityPeriod,omitempty"`
+}
+
+// ClusterNetwork are the networks of a cluster.
+type ClusterNetwork struct {
+	// Services is the network of Services.
+	// +optional
+	Services NetworkRanges `json:"services,omitzero"`
+	// Pods is the network of pods.
+	// +optional
+	Pods NetworkRanges `json:"pods,omitzero"`
+	// ServiceDomain is the cluster's DNS domain. If unset, it is cluster.local.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceDomain string `json:"serviceDomain,omitempty"`
+}
+
+// NetworkRanges are the ranges of a network.
+type NetworkRanges struct {
+	// CIDRBlocks are an IPv4 range, an IPv6 range, or one of each.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=64
+	CIDRBlocks []string `json:"cidrBlocks,omitempty"`
+}
+
+// ControlPlaneComponent configures a component of the control plane.
+type ControlPlaneComponent struct {
+	// ExtraArgs are flags of the component, without dashes. They override kubeone's, at your own risk.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+}
+
+// APIServer configures kube-apiserver.
+type APIServer struct {
+	// ExtraArgs are flags of the component, without dashes. They override kubeone's, at your own risk.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+	// CertSANs are further DNS names and addresses in the API server's certificate.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=253
+	CertSANs []string `json:"certSANs,omitempty"`
+}
+
+// Arg is a flag of a component.
+type Arg struct {
+	// Name is the name of the flag, without dashes.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Value is its value.
+	// +required
+	// +kubebuilder:validation:MaxLength=8192
+	Value string `json:"value"`
+}
+
+// Etcd configures etcd.
+type Etcd struct {
+	// Local configures the etcd on the control-plane hosts.
+	// +optional
+	Local *LocalEtcd `json:"local,omitempty"`
+}
+
+// LocalEtcd configures the etcd on the control-plane hosts.
+type LocalEtcd struct {
+	// ExtraArgs are flags of etcd, without dashes: quota-backend-bytes, auto-compaction-mode and
+	// auto-compaction-retention.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ExtraArgs []Arg `json:"extraArgs,omitempty"`
+}
+
+// DNS configures the cluster's DNS server.
+type DNS struct {
+	// ImageRepository is the repository of the image coredns. It overrides imageRepository.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	ImageRepository string `json:"imageRepository,omitempty"`
+}
+
+// Proxy configures kube-proxy.
+type Proxy struct {
+	// Disabled installs no kube-proxy.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// ClusterProviderSpec are the settings of kubeone itself.
+type ClusterProviderSpec struct {
+	// Value is a KubeOneCluster (kubeone.k8c.io/v1beta2) without the fields that the Cluster and its Machines have.
+	// +required
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Value *runtime.RawExtension `json:"value"`
+}
