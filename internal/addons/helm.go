@@ -42,9 +42,12 @@ func (r HelmRelease) Summary() desired.HelmRelease {
 	return out
 }
 
-// RenderInput returns what the chart is rendered for.
-func (r HelmRelease) RenderInput(kubernetesVersion string) chart.Release {
-	return chart.Release{Name: r.Name, Namespace: r.Namespace, Values: r.Values, KubernetesVersion: kubernetesVersion}
+// RenderInput returns what the chart is rendered for. Nil apiVersions are those of a cluster that is not known.
+func (r HelmRelease) RenderInput(kubernetesVersion string, apiVersions []string) chart.Release {
+	return chart.Release{
+		Name: r.Name, Namespace: r.Namespace, Values: r.Values, KubernetesVersion: kubernetesVersion,
+		APIVersions: apiVersions,
+	}
 }
 
 // networkTimeout limits the time for Helm to apply a network plugin. kubeone waits for its pods in another step.

@@ -39,7 +39,7 @@ func (e *Engine) resolveCharts(ctx context.Context, p Proposal) (known map[strin
 			failures = append(failures, errNamesOnly)
 			continue
 		}
-		c, err := e.resolveChart(ctx, want, p.Observed.World.API.HelmReleases[want.Key()])
+		c, err := e.resolveChart(ctx, want, p.Observed.World.API)
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
@@ -81,9 +81,8 @@ func resolvesNames(r Request) bool {
 
 // resolveChart fetches and checks the chart of a release. While the manifest does not change the source of the chart,
 // an installed release keeps its version, unless bundles have only others.
-func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, is observed.HelmRelease) (chart.Chart,
-	error) {
-	from := want.Chart
+func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, api observed.API) (chart.Chart, error) {
+	from, is := want.Chart, api.HelmReleases[want.Key()]
 	if is.Managed && is.Source == from.Digest() && from.Archive == nil {
 		from.Version = is.Version
 	}
@@ -101,7 +100,7 @@ func (e *Engine) resolveChart(ctx context.Context, want addons.HelmRelease, is o
 	}
 	ctx, cancel := context.WithTimeout(ctx, chart.RenderTimeout)
 	defer cancel()
-	_, err = c.Render(ctx, want.RenderInput(e.cfg.Want.KubernetesVersion))
+	_, err = c.Render(ctx, want.RenderInput(e.cfg.Want.KubernetesVersion, api.APIVersions))
 	return c, err
 }
 
@@ -112,7 +111,7 @@ func (e *Engine) releaseDiff(ctx context.Context, client *cluster.Client, p Prop
 	if !known {
 		return []diff.Change{diff.Summary("Helm release "+key, "its chart could not be fetched")}
 	}
-	in := want.RenderInput(e.cfg.Want.KubernetesVersion)
+	in := want.RenderInput(e.cfg.Want.KubernetesVersion, p.Observed.World.API.APIVersions)
 	in.Lookup = func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		return client.Lookup(ctx, apiVersion, kind, namespace, name)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -29,10 +30,11 @@ func (b *bundledCharts) Chart(_ context.Context, from chart.Source) ([]byte, err
 }
 
 // engineWithRelease returns an engine with a Helm release, and a plan that applies it.
-func engineWithRelease(t *testing.T, version string) (*Engine, Proposal) {
+func engineWithRelease(t *testing.T, version, template string) (*Engine, Proposal) {
 	t.Helper()
 	archive, err := chart.Pack("web", fstest.MapFS{
-		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.2\n")},
+		"Chart.yaml":             {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.2\n")},
+		"templates/objects.yaml": {Data: []byte(template)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +57,7 @@ func engineWithRelease(t *testing.T, version string) (*Engine, Proposal) {
 
 func TestAChartThatNoBundleHasMakesThePlanUnresolved(t *testing.T) {
 	t.Parallel()
-	e, p := engineWithRelease(t, "2.0.0")
+	e, p := engineWithRelease(t, "2.0.0", "")
 	found, missing, err := e.resolveCharts(t.Context(), p)
 	if err != nil || len(found) > 0 || missing == nil || !strings.HasPrefix(missing.Error(),
 		"Helm release web/web: no bundle contains chart web 2.0.0 from https://charts.example.com (only 1.0.2); create ") {
@@ -66,9 +68,31 @@ func TestAChartThatNoBundleHasMakesThePlanUnresolved(t *testing.T) {
 // A release keeps its version only if a bundle has it.
 func TestAReleaseGetsTheVersionInTheBundle(t *testing.T) {
 	t.Parallel()
-	e, p := engineWithRelease(t, "~1.0")
+	e, p := engineWithRelease(t, "~1.0", "")
 	found, missing, err := e.resolveCharts(t.Context(), p)
 	if err != nil || missing != nil || found["web/web"].Version != "1.0.2" {
 		t.Errorf("%v, %v, %v", found, missing, err)
+	}
+}
+
+// A chart is checked for what the cluster serves; without an API, for what Helm knows.
+func TestAChartIsCheckedForTheServedAPIVersions(t *testing.T) {
+	t.Parallel()
+	template := `{{ if not (.Capabilities.APIVersions.Has "x.example/v1") }}{{ fail "install x.example first" }}{{ end }}`
+	for name, c := range map[string]struct {
+		served []string
+		why    string
+	}{
+		"served": {served: []string{"v1", "x.example/v1"}}, "not served": {[]string{"v1"}, "install x.example first"},
+		"no API": {nil, "install x.example first"},
+	} {
+		e, p := engineWithRelease(t, "~1.0", template)
+		p.Observed.World.API.APIVersions = c.served
+		_, missing, err := e.resolveCharts(t.Context(), p)
+		var mistake *ConfigError
+		if missing != nil || c.why == "" && err != nil ||
+			c.why != "" && (!errors.As(err, &mistake) || !strings.Contains(err.Error(), c.why)) {
+			t.Errorf("%s: %v, %v", name, missing, err)
+		}
 	}
 }

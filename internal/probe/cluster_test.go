@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"testing"
@@ -111,6 +112,40 @@ func TestTheAPIIsReadThroughAHost(t *testing.T) {
 	}
 	if len(h.commands) != 1 {
 		t.Errorf("%d commands on the host, want 1", len(h.commands))
+	}
+}
+
+// Charts need to know what the API serves; without a desired Helm release, nothing does.
+func TestAPIVersionsAreReadForHelmReleases(t *testing.T) {
+	t.Parallel()
+	served := maps.Clone(objects)
+	maps.Copy(served, map[string]string{
+		"/api/v1/secrets": `{"kind":"SecretList","apiVersion":"v1","items":[]}`,
+		"/api":            `{"kind":"APIVersions","versions":["v1"]}`,
+		"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[
+			{"name":"pods","kind":"Pod","namespaced":true}]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"x.example","versions":[
+			{"groupVersion":"x.example/v1","version":"v1"}]},{"name":"broken.example","versions":[
+			{"groupVersion":"broken.example/v1","version":"v1"}]}]}`,
+		"/apis/x.example/v1": `{"kind":"APIResourceList","groupVersion":"x.example/v1","resources":[
+			{"name":"widgets","kind":"Widget","namespaced":true}]}`,
+	})
+	for name, c := range map[string]struct{ releases, want []string }{
+		"none": {releases: []string{}},
+		"one": {[]string{"web/web"},
+			[]string{"broken.example/v1", "v1", "v1/Pod", "x.example/v1", "x.example/v1/Widget"}},
+	} {
+		api := newAPI(t, served)
+		r, err := Run(t.Context(), Request{
+			Targets: []Target{{ID: "a", Host: through(says(nil, api.secret()), api), ControlPlane: true}},
+			Now:     at, Releases: c.releases,
+		})
+		if err != nil || r.World.API.Reached != observed.Yes {
+			t.Fatal(name, err, r.World.API.Problem)
+		}
+		if diff := cmp.Diff(c.want, r.World.API.APIVersions); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -252,6 +252,11 @@ func (r *reader) readReleases(ctx context.Context, api *observed.API) (map[strin
 	if err != nil {
 		return nil, err
 	}
+	if len(r.releases) > 0 {
+		if api.APIVersions, err = helm.APIVersions(r.applier.Served()); err != nil {
+			return nil, err
+		}
+	}
 	api.HelmReleases = map[string]observed.HelmRelease{}
 	compared := map[string]observed.Comparison{}
 	var lock sync.Mutex // of compared

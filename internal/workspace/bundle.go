@@ -111,7 +111,7 @@ func renderChart(ctx context.Context, archive []byte, r addons.HelmRelease,
 	}
 	ctx, cancel := context.WithTimeout(ctx, chart.RenderTimeout)
 	defer cancel()
-	objects, err := c.Render(ctx, r.RenderInput(kubernetes))
+	objects, err := c.Render(ctx, r.RenderInput(kubernetes, nil))
 	if err != nil {
 		return c, nil, &engine.ConfigError{Err: &engine.HelmReleaseError{Key: r.Key(), Err: err}}
 	}

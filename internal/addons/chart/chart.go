@@ -82,7 +82,9 @@ type Release struct {
 	Name, Namespace   string
 	Values            map[string]any
 	KubernetesVersion string // without v
-	APIVersions       []string
+	// APIVersions are the API versions and kinds that the cluster serves: "apps/v1", "apps/v1/Deployment". Nil means
+	// unknown: then the chart finds the API versions of Kubernetes that Helm knows.
+	APIVersions []string
 	// Lookup returns the live object for the template function lookup, or nil if there is none. If name is "", it returns
 	// a list. Nil finds nothing.
 	Lookup func(apiVersion, kind, namespace, name string) (map[string]any, error)
@@ -139,7 +141,9 @@ func renderValues(c *chartv2.Chart, r Release) (chartcommon.Values, error) {
 		return nil, err
 	}
 	capabilities.KubeVersion = *version
-	capabilities.APIVersions = append(capabilities.APIVersions, r.APIVersions...)
+	if r.APIVersions != nil {
+		capabilities.APIVersions = r.APIVersions
+	}
 	values, err := chartutil.ToRenderValuesWithSchemaValidation(c, r.Values, chartcommon.ReleaseOptions{
 		Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true,
 	}, capabilities, true) // the library would fetch references of the schema from anywhere

@@ -119,6 +119,32 @@ metadata:
 	}
 }
 
+// A chart finds what the cluster serves, like in the cluster, and nothing else.
+func TestAChartFindsTheServedAPIVersions(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"Chart.yaml": metadata, "templates/found.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: found}
+data:
+{{- range list "apps/v1" "x.example/v1" "x.example/v1/Widget" }}
+  {{ . | replace "/" "-" }}: {{ $.Capabilities.APIVersions.Has . | quote }}
+{{- end }}
+`}
+	for name, c := range map[string]struct {
+		served []string
+		want   string
+	}{
+		"unknown": {nil, "apps-v1: \"true\"\n  x.example-v1: \"false\"\n  x.example-v1-Widget: \"false\"\n"},
+		"served": {[]string{"x.example/v1", "x.example/v1/Widget"},
+			"apps-v1: \"false\"\n  x.example-v1: \"true\"\n  x.example-v1-Widget: \"true\"\n"},
+	} {
+		got, err := renderChart(t, Release{APIVersions: c.served}, files)
+		if err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+	}
+}
+
 func TestChartsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

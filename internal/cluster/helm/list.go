@@ -8,13 +8,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
+	"helm.sh/helm/v4/pkg/action"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/addons/chart"
@@ -65,6 +68,16 @@ func List(ctx context.Context, kube kubernetes.Interface, keys []string) (map[st
 		}
 	}
 	return out, nil
+}
+
+// APIVersions returns what charts find in .Capabilities.APIVersions while Helm applies them: the API versions, and the
+// kinds in each, sorted. API services that do not answer are left out.
+func APIVersions(served discovery.ServerResourcesInterface) ([]string, error) {
+	versions, err := action.GetVersionSet(served)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(slices.Values(versions)), nil
 }
 
 // listSelected adds the last revision of each release with the labels.

@@ -19,6 +19,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"kubeone/internal/addons/chart"
+	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/model/observed"
 )
 
@@ -54,6 +55,21 @@ func releaseSecret(t *testing.T, namespace, name, revision, status string, extra
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sh." + name + revision, Labels: labels},
 		Data:       map[string][]byte{"release": encode(t, text)},
+	}
+}
+
+func TestAPIVersionsOfACluster(t *testing.T) {
+	t.Parallel()
+	kube := kubefake.NewClientset()
+	kube.Resources = []*metav1.APIResourceList{
+		{GroupVersion: "x.example/v1", APIResources: []metav1.APIResource{
+			{Name: "widgets", Kind: "Widget"}, {Name: "widgets/status", Kind: "Widget"},
+		}},
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}}},
+	}
+	got, err := APIVersions(ssa.New(kube, nil).Served())
+	if diff := cmp.Diff([]string{"v1", "v1/Pod", "x.example/v1", "x.example/v1/Widget"}, got); err != nil || diff != "" {
+		t.Error(err, diff)
 	}
 }
 

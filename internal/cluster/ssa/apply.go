@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -27,6 +28,7 @@ const maxParallel = 8 // objects applied in parallel
 // Applier applies objects to a cluster. It discovers the API's kinds on demand.
 type Applier struct {
 	dynamic   dynamic.Interface
+	served    discovery.ServerResourcesInterface // kept in memory; kinds is made of it
 	kinds     meta.ResettableRESTMapper
 	manager   string // name in managedFields
 	namespace string // of namespaced objects without a namespace
@@ -34,14 +36,20 @@ type Applier struct {
 
 // New returns an Applier. It makes no request.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Applier {
-	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
-	return &Applier{dynamic: dyn, kinds: kinds, manager: apicall.FieldManager, namespace: metav1.NamespaceDefault}
+	served := memory.NewMemCacheClient(kube.Discovery())
+	return &Applier{
+		dynamic: dyn, served: served, kinds: restmapper.NewDeferredDiscoveryRESTMapper(served),
+		manager: apicall.FieldManager, namespace: metav1.NamespaceDefault,
+	}
 }
+
+// Served returns what the API serves. It shares what the Applier has discovered.
+func (c *Applier) Served() discovery.ServerResourcesInterface { return c.served }
 
 // As returns an Applier that applies objects as another field manager, and namespaced objects without a namespace to
 // that namespace. Both share what they know about kinds.
 func (c *Applier) As(manager, namespace string) *Applier {
-	return &Applier{dynamic: c.dynamic, kinds: c.kinds, manager: manager, namespace: namespace}
+	return &Applier{dynamic: c.dynamic, served: c.served, kinds: c.kinds, manager: manager, namespace: namespace}
 }
 
 // Result is the result of an apply.

@@ -41,6 +41,9 @@ type API struct {
 	// HelmReleases holds the Helm releases that kubeone installed, and those in the manifest that others installed, by
 	// "namespace/name". Nil if they were not read.
 	HelmReleases map[string]HelmRelease `json:"helmReleases,omitempty"`
+	// APIVersions lists the API versions and kinds that charts find in the cluster, such as "apps/v1" and
+	// "apps/v1/Deployment", sorted. Nil if no Helm release is desired.
+	APIVersions []string `json:"apiVersions,omitempty"`
 	// Compared holds the results for the components whose objects were compared with the desired ones, by component; Helm
 	// releases by "namespace/name". A component that was not compared is missing.
 	Compared map[string]Comparison `json:"compared,omitempty"`
