@@ -130,7 +130,7 @@ func newCNI(c v1beta2.CNI) desired.CNI {
 	if err != nil {
 		return out // it is not deployed, or checkPluginVersion reports the version
 	}
-	out.Files, out.Ports, out.Version = p.Config(desired.Cluster{}).Files(), p.Ports(out), plugins.Version(p)
+	out.Files, out.Ports, out.Version = p.Config(desired.Cluster{}).Files(), p.Ports(out), p.Version()
 	return out
 }
 

@@ -35,6 +35,12 @@ func decodeYAML(t *testing.T, text []byte, into any) {
 	}
 }
 
+// versionOf returns the default version of a network plugin.
+func versionOf(name string) string {
+	plugin, _ := plugins.Find(name, "")
+	return plugin.Version()
+}
+
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	got := load(t, demo, "").Cluster
@@ -46,8 +52,8 @@ func TestDefaults(t *testing.T) {
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
 			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24,
 			CNI: desired.CNI{
-				Name: "flannel", Supported: plugins.Names(), Ports: plugins.Ports("flannel"),
-				Files: []string{"10-flannel.conflist"}, Releases: plugins.Charted(),
+				Name: "flannel", Version: versionOf("flannel"), Supported: plugins.Names(),
+				Ports: plugins.Ports("flannel"), Files: []string{"10-flannel.conflist"}, Releases: plugins.Charted(),
 			},
 			KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
@@ -81,8 +87,8 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 		{"canal is the default plugin", "",
 			func(n *desired.Network) {
 				n.CNI = desired.CNI{
-					Name: "canal", MTU: 1450, Supported: plugins.Names(), Releases: plugins.Charted(),
-					Ports: plugins.Ports("canal"), Files: []string{"10-canal.conflist"},
+					Name: "canal", Version: versionOf("canal"), MTU: 1450, Supported: plugins.Names(),
+					Releases: plugins.Charted(), Ports: plugins.Ports("canal"), Files: []string{"10-canal.conflist"},
 				}
 			}},
 		{"cilium", "cni: {cilium: {version: 1.20.1, enableHubble: true, helmValues: {MTU: 1400}}}",
@@ -101,8 +107,8 @@ func TestNetworkIsCarriedOver(t *testing.T) {
 			func(n *desired.Network) {
 				n.KubeProxy.Skip = true
 				n.CNI = desired.CNI{
-					Name: "cilium", Version: "1.20.2", Supported: plugins.Names(), Releases: plugins.Charted(),
-					Files: []string{"05-cilium.conflist"}, Ports: plugins.Ports("cilium"),
+					Name: "cilium", Version: versionOf("cilium"), Supported: plugins.Names(),
+					Releases: plugins.Charted(), Files: []string{"05-cilium.conflist"}, Ports: plugins.Ports("cilium"),
 					Features: desired.CNIFeatures{
 						ReplacesKubeProxy: true, L2Announcements: true, GatewayAPI: true, LocalRedirects: true,
 					},

@@ -194,25 +194,36 @@ func TestANetworkReleaseComesFirst(t *testing.T) {
 	}
 }
 
-// Every member has the images of a new version of the plugin before its pods are replaced.
+// Every member has the images of a new version of the plugin before its pods are replaced, whether the plugin is a
+// release or an addon.
 func TestMembersGetImagesOfTheNetworkPluginFirst(t *testing.T) {
 	t.Parallel()
-	in := withReleaseNetwork(healthyCluster(1, 1))
-	in.Want.Network.CNI.Version = "1.2.1"
-	in.HelmReleases[0].Source = "other"
-	for _, h := range in.Want.Hosts() {
-		in.Config[h.ID] = maps.Clone(in.Config[h.ID])
-		in.Config[h.ID][desired.AddonImagesDigest] = desired.AddonImagesNote(in.Want)
-	}
-	p, _ := Build(Input{Decide: in})
-	before := ancestorSteps(p)
-	for _, h := range in.Want.Hosts() {
-		fetch := stepByID(t, p, string(step.Fetch)+"/"+h.Hostname)
-		if fetch.Reason != "the host lacks images of cilium 1.2.1" {
-			t.Errorf("%+v", fetch)
+	release := withReleaseNetwork(healthyCluster(1, 1))
+	release.HelmReleases[0].Source = "other"
+	addon := healthyCluster(1, 1)
+	addon.Addons = maps.Clone(addon.Addons)
+	addon.Addons["flannel"] = "other"
+	for name, c := range map[string]struct {
+		in      decide.Input
+		applied string
+	}{
+		"cilium": {release, "release/kube-system/cilium"}, "flannel": {addon, "addon/flannel"},
+	} {
+		c.in.Want.Network.CNI.Version = "1.2.1"
+		for _, h := range c.in.Want.Hosts() {
+			c.in.Config[h.ID] = maps.Clone(c.in.Config[h.ID])
+			c.in.Config[h.ID][desired.AddonImagesDigest] = desired.AddonImagesNote(c.in.Want)
 		}
-		if !before["release/kube-system/cilium"][fetch.ID] {
-			t.Errorf("the release does not wait for %s", fetch.ID)
+		p, _ := Build(Input{Decide: c.in})
+		before := ancestorSteps(p)
+		for _, h := range c.in.Want.Hosts() {
+			fetch := stepByID(t, p, string(step.Fetch)+"/"+h.Hostname)
+			if fetch.Reason != "the host lacks images of "+name+" 1.2.1" {
+				t.Errorf("%+v", fetch)
+			}
+			if !before[c.applied][fetch.ID] {
+				t.Errorf("%s does not wait for %s", c.applied, fetch.ID)
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/addons/chart"
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/engine"
 	"kubeone/internal/release"
 )
@@ -81,8 +82,10 @@ helmReleases:
 	if err != nil {
 		t.Fatal(err)
 	}
+	plugin, _ := plugins.Find("flannel", "")
 	want := release.Want{
-		KubernetesVersion: "1.36.3", CNI: "flannel", KubeProxy: true, Addons: "default-storage-class,metrics-server",
+		KubernetesVersion: "1.36.3", CNI: "flannel", CNIVersion: plugin.Version(), KubeProxy: true,
+		Addons: "default-storage-class,metrics-server",
 	}
 	if diff := cmp.Diff(want, got.Want); diff != "" {
 		t.Errorf("release (-want +got):\n%s", diff)

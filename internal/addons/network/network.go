@@ -18,6 +18,9 @@ type Plugin interface {
 	// Name is the plugin's name in the manifest's clusterNetwork.cni, in bundles, and in the record of applied
 	// addons.
 	Name() string
+	// Version is the version of the plugin, without v; "" for a plugin that another tool deploys. Hosts note the version
+	// whose images they have, so another image needs another version.
+	Version() string
 	// Binaries are the additional files for every host.
 	Binaries() []Binary
 	// Images are the container images for every host.
@@ -61,8 +64,6 @@ type Charted interface {
 // Versioned is a Plugin whose version the manifest may choose.
 type Versioned interface {
 	Plugin
-	// Version is the version of the plugin, without v.
-	Version() string
 	// WithVersion returns the plugin in a version; "" is the default. The error names the supported versions.
 	WithVersion(version string) (Plugin, error)
 }

@@ -86,8 +86,8 @@ func IsImagesDigest(name string) bool {
 	return slices.Contains([]string{DNSImageDigest, AddonImagesDigest, WorkloadImagesDigest}, name)
 }
 
-// NotedAddons returns the addons whose images hosts note: AddonsWithImages, and a network plugin with its version if
-// the manifest may choose that.
+// NotedAddons returns the addons whose images hosts note: AddonsWithImages, and the network plugin with its version,
+// because another kubeone may have another version of it for the same version of Kubernetes.
 func (c Cluster) NotedAddons() []string {
 	out := c.AddonsWithImages()
 	if cni := c.Network.CNI; cni.Version != "" {

@@ -25,6 +25,12 @@ func TestAddonImagesNote(t *testing.T) {
 	if a, b := AddonImagesNote(metrics), AddonImagesNote(other); a == "" || a == b {
 		t.Errorf("%s and %s", a, b)
 	}
+	former, newer := none, none
+	former.Network.CNI = CNI{Name: "flannel", Version: "1.0.0"}
+	newer.Network.CNI = CNI{Name: "flannel", Version: "1.0.1"}
+	if a, b := AddonImagesNote(former), AddonImagesNote(newer); a == "" || a == b {
+		t.Errorf("of two versions of a network plugin: %s and %s", a, b)
+	}
 	other.ReplacedAddons = []string{MetricsServerAddon}
 	if note := AddonImagesNote(other); note != "" {
 		t.Errorf("of a replaced addon: %s", note)

@@ -110,7 +110,7 @@ const ExternalCNI = "external"
 // CNI is the network plugin.
 type CNI struct {
 	Name string `json:"name"` // its field in the manifest's clusterNetwork.cni
-	// Version is the version of a plugin whose version the manifest may choose, without v; "" for other plugins.
+	// Version is the version of the plugin, without v; "" for ExternalCNI.
 	Version string `json:"version,omitempty"`
 	MTU     int    `json:"mtu,omitempty"`
 	// Supported lists the possible network plugins: those that this program deploys, each as an addon of its name, and

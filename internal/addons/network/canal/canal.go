@@ -43,6 +43,9 @@ var _ network.Publisher = Plugin{}
 // Name returns the name of the plugin and its addon.
 func (Plugin) Name() string { return "canal" }
 
+// Version returns the version of Calico.
+func (Plugin) Version() string { return version }
+
 // Binaries returns none: an init container installs the CNI plugins.
 func (Plugin) Binaries() []network.Binary { return nil }
 

@@ -13,6 +13,9 @@ type Plugin struct{}
 // Name returns the plugin's name.
 func (Plugin) Name() string { return desired.ExternalCNI }
 
+// Version returns none: it is unknown.
+func (Plugin) Version() string { return "" }
+
 // Binaries returns none.
 func (Plugin) Binaries() []network.Binary { return nil }
 

@@ -15,9 +15,9 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Versions as the projects tag them; a binary's version without v.
+// Versions as the projects tag them, without v.
 const (
-	version    = "v0.26.7"
+	version    = "0.26.7"
 	cniVersion = "1.9.1-flannel1"
 )
 
@@ -34,6 +34,9 @@ type Plugin struct{}
 // Name returns the name of the plugin and its addon.
 func (Plugin) Name() string { return "flannel" }
 
+// Version returns the version of flannel.
+func (Plugin) Version() string { return version }
+
 // Binaries returns the CNI plugin that connects the container runtime to flannel's network.
 func (Plugin) Binaries() []network.Binary {
 	return []network.Binary{{
@@ -45,7 +48,7 @@ func (Plugin) Binaries() []network.Binary {
 
 // Images returns the image of its DaemonSet.
 func (Plugin) Images() []network.Image {
-	return []network.Image{{Registry: "ghcr.io", Repository: repository, Tag: version}}
+	return []network.Image{{Registry: "ghcr.io", Repository: repository, Tag: "v" + version}}
 }
 
 // Workloads returns its DaemonSet.

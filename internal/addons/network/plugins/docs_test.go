@@ -25,6 +25,10 @@ The plugin is an [addon](addons.md) of its name: kubeone compares its objects wi
 container runtime of a host gets the CNI configuration of flannel only after flannel works there ([ADR
 17](adr/0017-network-plugins.md)). A reset removes what a plugin leaves on a host.
 
+Another kubeone may deploy another version of the plugin without an upgrade of Kubernetes. All hosts then get its images
+from the bundle, or from the registry, before a pod of the plugin is replaced. Hosts note the version whose images they
+have.
+
 canal connects hosts with flannel's VXLAN, and Calico enforces NetworkPolicies. flannel does not enforce them. The
 objects of canal come from the manifest that the Calico project publishes ([ADR 45](adr/0045-published-manifests.md)).
 kubeone sets the pod network, ~canal.mtu~ and the images, and uses the interface of the default route. If no location
@@ -48,7 +52,7 @@ shows it. ~clusterNetwork.cni.cilium~ has these fields:
 - kubeone sets the pod CIDRs of Nodes as the pod network, the API endpoint, the range of NodePorts, the images, and two
   operators, or one in a cluster of one host. A release in ~helmReleases~ must not have the same namespace and name.
 - Without ~version~, a cluster gets the version in the table above, so another kubeone may upgrade cilium. The plan
-  shows both versions and the digest of the chart. All hosts get the images from a bundle before an agent is replaced.
+  shows both versions and the digest of the chart.
 - kubeone refuses an older version, and one that skips a minor version. To return to the patch before an upgrade, run
   ~helm rollback -n kube-system cilium~, and set ~version~ to it.
 - With ~strict~, ~kubeone apply~ removes kube-proxy from a living cluster, after cilium runs on all Nodes. Rules of

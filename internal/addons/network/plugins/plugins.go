@@ -40,22 +40,13 @@ func FindVersion(name, version string) (network.Plugin, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("unknown network plugin %q", name)
 	}
-	versioned, ok := all[i].(network.Versioned)
-	switch {
-	case ok:
+	if versioned, ok := all[i].(network.Versioned); ok {
 		return versioned.WithVersion(version)
-	case version != "":
+	}
+	if version != "" && version != all[i].Version() {
 		return nil, fmt.Errorf("the version of the network plugin %s cannot be chosen", name)
 	}
 	return all[i], nil
-}
-
-// Version returns the version of a plugin that the manifest may choose; "" for other plugins.
-func Version(p network.Plugin) string {
-	if versioned, ok := p.(network.Versioned); ok {
-		return versioned.Version()
-	}
-	return ""
 }
 
 // Ports returns the ports of the named plugin, without additional features, for other hosts.

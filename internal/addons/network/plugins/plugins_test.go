@@ -130,15 +130,19 @@ func TestAHostHasTheTracesOfAllPlugins(t *testing.T) {
 func TestVersionsOfPlugins(t *testing.T) {
 	t.Parallel()
 	for _, p := range All() {
-		same, ok := Find(p.Name(), Version(p))
-		if !ok || Version(same) != Version(p) {
-			t.Errorf("the default version of %s, %q, is not found", p.Name(), Version(p))
+		same, ok := Find(p.Name(), p.Version())
+		if !ok || same.Version() != p.Version() {
+			t.Errorf("the default version of %s, %q, is not found", p.Name(), p.Version())
+		}
+		if images := p.Images(); (p.Version() == "") != (len(images) == 0) ||
+			len(images) > 0 && images[0].Tag != "v"+p.Version() {
+			t.Errorf("%s %q has the images %+v", p.Name(), p.Version(), images)
 		}
 		if _, ok := Find(p.Name(), "0.0.1"); ok {
 			t.Errorf("%s is found in a version that does not exist", p.Name())
 		}
 	}
-	if p, ok := Find("cilium", "1.20.1"); !ok || Version(p) != "1.20.1" ||
+	if p, ok := Find("cilium", "1.20.1"); !ok || p.Version() != "1.20.1" ||
 		Published("cilium", "1.20.1")[0].Version != "1.20.1" {
 		t.Errorf("cilium 1.20.1 is found as %+v", p)
 	}
