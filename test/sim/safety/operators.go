@@ -12,6 +12,9 @@ import (
 func (c *Checker) Wakes(run string, at int64) { c.wakes[run] = at }
 
 func (c *Checker) noteLock(e world.Effect) {
+	if holder := c.holder[e.Host.ID]; holder != e.By.Run {
+		c.former[e.Host.ID] = holder
+	}
 	c.holder[e.Host.ID], c.taken[e.Host.ID], c.robbed[e.Host.ID] = e.By.Run, c.World.Now, e.Forced
 }
 
@@ -88,10 +91,12 @@ func (c *Checker) canNotKnow(run string, forced bool, taken int64) bool {
 	return forced && c.World.Now-taken <= learning || slept && c.World.Now-wakes <= waking
 }
 
-// hasAll reports whether the run has the lock of every host with a member of etcd.
+// hasAll reports whether the run has the lock of every host with a member of etcd, or had it and cannot know yet that it
+// was taken.
 func (c *Checker) hasAll(run string) bool {
 	for _, h := range c.World.Hosts {
-		if h.Disk.Data != nil && c.holder[h.ID] != run {
+		robbed := c.former[h.ID] == run && c.canNotKnow(run, c.robbed[h.ID], c.taken[h.ID])
+		if h.Disk.Data != nil && c.holder[h.ID] != run && !robbed {
 			return false
 		}
 	}

@@ -76,6 +76,7 @@ type Checker struct {
 	approved   map[string]plan.Plan
 	granted    map[string]Grant       // a person's permissions for a run beyond those of apply
 	holder     map[string]string      // the last run that took a host's lock
+	former     map[string]string      // and the one before
 	taken      map[string]int64       // when each host's lock was last taken
 	robbed     map[string]bool        // whether that was by force
 	leases     map[string]bool        // runs that have taken the cluster's Lease
@@ -122,6 +123,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
 	c.serving, c.lived = map[string]int64{}, map[string]int64{}
 	c.wakes, c.robbed = map[string]int64{}, map[string]bool{}
+	c.former = map[string]string{}
 	c.holder, c.byHand = map[string]string{}, map[string]bool{}
 	c.late = map[string]bool{}
 	c.leftClosed, c.from = map[string]bool{}, map[int]int{}
