@@ -71,6 +71,8 @@ func TestCheckerFindsDisabledGuards(t *testing.T) {
 		{drive.NoHooks, "seed=1 hosts=1+2 start=healthy faults=1:hooks:0:1,5:force-upgrade:0:1,38:fail-once:1:1",
 			safety.Hooked},
 		{drive.NoPods, "seed=1 hosts=1+0 start=older-patch faults=", safety.Told},
+		{drive.NoPrune, "seed=1 hosts=1+0 start=healthy faults=1:addons:0:1,60:addons:0:2", safety.Converged},
+		{drive.PruneAll, "seed=1 hosts=1+0 start=healthy faults=1:addons:0:1", safety.Pruned},
 		{drive.NoUncordon, "seed=1 hosts=1+1 start=older-patch faults=", safety.Converged},
 	} {
 		t.Run(string(c.guard), func(t *testing.T) {

@@ -21,6 +21,7 @@ var (
 	schedules  = flag.Int("schedules", 0, "how many random schedules to run")
 	machines   = flag.Int("machines", 0, "how many random schedules to run with controllers as second actors")
 	roles      = flag.Int("roles", 0, "how many random schedules with roles changed and markers lost")
+	ownAddons  = flag.Int("addons", 0, "how many random schedules with changes of the operator's own addons")
 	first      = flag.Uint64("seed", 1, "the first one's seed")
 	states     = flag.Int("states", 0, "every pair of faults in all clusters of up to that many control-plane hosts")
 	boundaries = flag.Int("boundaries", 0,
@@ -44,6 +45,7 @@ func TestMany(t *testing.T) {
 		{"random schedules", randomScenarios(*first, *schedules, drive.Random)},
 		{"schedules of Machines", randomScenarios(*first, *machines, drive.RandomWithPool)},
 		{"schedules of roles", randomScenarios(*first, *roles, drive.RandomRoles)},
+		{"schedules of addons", randomScenarios(*first, *ownAddons, drive.RandomAddons)},
 	} {
 		one := tally{name: part.name, began: time.Now()}
 		one.logReport(t, onAllProcessors(t, part.scenarios, func(s drive.Scenario, r drive.Report) bool {

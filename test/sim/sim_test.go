@@ -16,6 +16,7 @@ const (
 	firstStates     = 1200
 	firstOfMachines = 500
 	firstOfRoles    = 500
+	firstOfAddons   = 200
 )
 
 func TestRandomSchedules(t *testing.T) {
@@ -39,6 +40,13 @@ func TestSchedulesOfRoles(t *testing.T) {
 	}
 }
 
+func TestSchedulesOfAddons(t *testing.T) {
+	t.Parallel()
+	for seed := 1; seed <= short.Fewer(firstOfAddons) && !t.Failed(); seed++ {
+		mustGoWell(t, drive.RandomAddons(uint64(seed)).String()) // #nosec G115 -- from 1 on
+	}
+}
+
 func TestStatesOfSmallClusters(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -53,7 +61,9 @@ func TestStatesOfSmallClusters(t *testing.T) {
 func TestParseScenario(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		for _, want := range []drive.Scenario{drive.Random(seed), drive.RandomWithPool(seed), drive.RandomRoles(seed)} {
+		for _, want := range []drive.Scenario{
+			drive.Random(seed), drive.RandomWithPool(seed), drive.RandomRoles(seed), drive.RandomAddons(seed),
+		} {
 			got, err := drive.Parse(want.String())
 			if err != nil {
 				t.Fatal(err)

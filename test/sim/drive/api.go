@@ -14,7 +14,6 @@ import (
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/cluster/helm"
-	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/settings"
 	"kubeone/internal/etcd"
@@ -162,11 +161,6 @@ func (a *api) DeleteNode(ctx context.Context, node string) error {
 	return a.carryOutStep(ctx, step.DeleteNode, node)
 }
 
-// ApplyAddon only needs the API. UpdateRecord records what was applied.
-func (a *api) ApplyAddon(ctx context.Context, _ inventory.Change) error {
-	return a.needAPI(ctx, "apply")
-}
-
 // ApplyRelease and RemoveRelease only need the API: the simulator has no Helm releases.
 func (a *api) ApplyRelease(ctx context.Context, _ helm.Release) error {
 	return a.needAPI(ctx, "ApplyRelease")
@@ -175,11 +169,6 @@ func (a *api) ApplyRelease(ctx context.Context, _ helm.Release) error {
 // RemoveRelease only needs the API.
 func (a *api) RemoveRelease(ctx context.Context, _, _ string, _ time.Duration) error {
 	return a.needAPI(ctx, "RemoveRelease")
-}
-
-// RemoveAddon only needs the API.
-func (a *api) RemoveAddon(ctx context.Context, _ string, _ []observed.AddonObject) error {
-	return a.needAPI(ctx, "RemoveAddon")
 }
 
 // Create carries out the plan's step.
@@ -227,6 +216,8 @@ func stepKeeps(s plan.Step, was world.Objects, now record.Record) bool {
 	switch p := s.Intent.Params.(type) {
 	case step.ApplyAddonParams:
 		return was.Addons[p.Addon] != now.Addons[p.Addon]
+	case step.RemoveAddonParams:
+		return was.Addons[p.Addon] != "" && now.Addons[p.Addon] == ""
 	}
 	return s.Intent.Kind == step.SaveRecord && now.RunID != ""
 }

@@ -36,8 +36,12 @@ func configDigests(want desired.Cluster) map[string]map[string]string {
 	return out
 }
 
-// editHosts has a person change the hosts of the manifest.
+// editHosts has a person change the hosts, the settings or the addons of the manifest.
 func (s *Simulation) editHosts(f Fault) {
+	if f.Kind == OwnAddons {
+		s.file = newFile(s.file.want, newOwnAddons(f.For))
+		return
+	}
 	id := s.hostAt(f.Host).ID
 	s.editManifest(func(want *desired.Cluster) {
 		switch f.Kind {

@@ -1,20 +1,25 @@
 package drive
 
 import (
+	"slices"
+
+	"kubeone/internal/addons"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/identity"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
+	"kubeone/test/sim/world"
 )
 
 // file is a manifest. It is immutable: an edit creates another file, and runs that began with this one keep it.
 type file struct {
 	want desired.Cluster
+	own  []addons.Addon  // the operator's own addons
 	has  map[string]bool // IDs of the machines at its addresses
 }
 
-func newFile(want desired.Cluster) *file {
-	f := &file{want: want, has: map[string]bool{}}
+func newFile(want desired.Cluster, own []addons.Addon) *file {
+	f := &file{want: want, own: own, has: map[string]bool{}}
 	for _, h := range want.Hosts() {
 		f.has[h.PublicAddress] = true
 	}
@@ -27,7 +32,7 @@ func (s *Simulation) editManifest(change func(*desired.Cluster)) {
 	want.ControlPlane = append([]desired.Host(nil), want.ControlPlane...)
 	want.Workers = append([]desired.Host(nil), want.Workers...)
 	change(&want)
-	s.file = newFile(want)
+	s.file = newFile(want, s.file.own)
 	s.Checker.Left = map[string]bool{}
 	for _, h := range s.World.Hosts {
 		s.Checker.Left[h.Name] = !s.file.has[h.ID]
@@ -51,10 +56,22 @@ func (s *Simulation) decisionInput(f *file) (decide.Input, identity.Result) {
 		s.believeManifest(f, is)
 	}
 	who := identity.Match(f.want, is)
-	return decide.Input{
+	in := decide.Input{
 		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: configDigests(f.want),
-		Addons: s.addons,
-	}, who
+		Addons: map[string]string{}, AddonObjects: map[string][]observed.AddonObject{}, KnowsAddons: true,
+	}
+	for _, a := range f.allAddons() {
+		in.Addons[a.Name], in.AddonObjects[a.Name] = a.Digest, a.Identities()
+		if a.Custom {
+			in.CustomAddons = append(in.CustomAddons, a.Name)
+		}
+	}
+	return in, who
+}
+
+// allAddons returns the network plugin and the operator's own addons.
+func (f *file) allAddons() []addons.Addon {
+	return slices.Concat([]addons.Addon{{Name: f.want.Network.CNI.Name, Digest: world.Addon}}, f.own)
 }
 
 // believeManifest makes machines report the role and name of the manifest.

@@ -58,6 +58,8 @@ const (
 	Untold       Guard = "untold"         // etcd does not restart to trust another CA
 	NoHooks      Guard = "no-hooks"       // a node is uncordoned before its hooks after the upgrade have run
 	KeepNothing  Guard = "keep-nothing"   // kept data is deleted although there is no quorum
+	NoPrune      Guard = "no-prune"       // objects that addons no longer contain are not deleted
+	PruneAll     Guard = "prune-all"      // objects that an addon contains are deleted
 	NoPods       Guard = "no-pods"        // the network plugin, kube-proxy and cluster DNS are not checked
 )
 
@@ -216,6 +218,8 @@ func (s *Simulation) alterStep(st *plan.Step, p plan.Plan) {
 		st.After = nil
 	case s.Off == NoDrain && (kind == step.UpgradeWorker || kind == step.UpgradeControlPlane):
 		without(func(need plan.Step) bool { return need.Intent.Kind == step.DrainNode })
+	case s.Off == NoPrune:
+		st.Intent = withoutDeletions(st.Intent)
 	case s.Off == NoUncordon:
 		without(func(need plan.Step) bool { return need.Intent.Kind == step.Uncordon })
 	case s.Off == NoHooks && kind == step.Uncordon:

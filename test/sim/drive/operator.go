@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"kubeone/internal/addons"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
@@ -402,9 +401,7 @@ func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 			r.Hosts[s.Host] = &remote{o: o, id: s.Host, name: s.Host}
 		}
 	}
-	for name, digest := range o.sim.addons {
-		r.Addons = append(r.Addons, addons.Addon{Name: name, Digest: digest})
-	}
+	r.Addons = o.file.allAddons()
 	if o.request.command == recoverCluster {
 		r.Copy, r.World.API.Reached = &apply.Copy{}, observed.No
 	}

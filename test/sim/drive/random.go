@@ -58,6 +58,23 @@ func Random(seed uint64) Scenario {
 	return s
 }
 
+// RandomAddons returns a seed's scenario in which a person changes the operator's own addons. Half of the other faults
+// are about runs.
+func RandomAddons(seed uint64) Scenario {
+	s, d := Random(seed), dice(seed)
+	ofRuns := []Kind{Killed, Paused, Stop, Second, Forced, Limited, FailOnce}
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		switch {
+		case i%2 == 0:
+			f.Kind = OwnAddons
+		case d.throwDice(500+i, 2) == 0:
+			f.Kind = ofRuns[d.throwDice(600+i, len(ofRuns))]
+		}
+	}
+	return s
+}
+
 // RandomRoles returns a seed's scenario in which a person changes a host's role. Half of the other faults delete a
 // marker, so that kubeone must identify the host by other means.
 func RandomRoles(seed uint64) Scenario {

@@ -335,6 +335,9 @@ func (s *Simulation) asWanted() {
 	}
 	s.machinesAsWanted(r)
 	l := s.lookAtWorld()
+	if l.want.Endpoint.Later == "" { // otherwise they wait for the endpoint, and the run has said so
+		s.addonsAsWanted(r)
+	}
 	for _, h := range l.want.Hosts() {
 		if why := s.hostAsWanted(r, h, l.want.Endpoint, SettingsOf(l.want)); why != "" {
 			s.Checker.Break(safety.Converged, "%s %s", h.Hostname, why)

@@ -106,7 +106,8 @@ const (
 	Rotated    Kind = "rotated"    // apply --rotate-encryption-key, with encryption in the manifest
 	// certificates rotate-ca, or with an even For the end of a begun rotation. Random schedules do not have it.
 	RotatedCA Kind = "rotated-ca"
-	Hooks     Kind = "hooks" // hooks before and after every activity, or with an even For none
+	Hooks     Kind = "hooks"  // hooks before and after every activity, or with an even For none
+	OwnAddons Kind = "addons" // other addons of the operator's own, as ownAddons has them, or none; RandomAddons has it
 	// Controllers work on hosts of a pool outside the manifest.
 	Claimed  Kind = "claimed"  // a Machine requests the pool's host, or the Machine that has it another kubelet
 	Returned Kind = "returned" // the Machine of the pool's host is deleted
@@ -114,7 +115,7 @@ const (
 	TakenIn  Kind = "taken-in" // a person adds the pool's host to the manifest, and applies
 )
 
-// Kinds returns the kinds of faults in random schedules. Hooks have schedules of their own.
+// Kinds returns the kinds of faults in random schedules. Hooks and the operator's own addons have schedules of their own.
 func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways,
@@ -158,10 +159,10 @@ func (k Kind) isCommand() bool {
 	return false
 }
 
-// isEdit reports whether a person changes the hosts of the manifest.
+// isEdit reports whether a person changes the manifest.
 func (k Kind) isEdit() bool {
 	switch k {
-	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions, Settings, Encryption, Hooks:
+	case Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions, Settings, Encryption, Hooks, OwnAddons:
 		return true
 	}
 	return false

@@ -23,7 +23,6 @@ type Simulation struct {
 	Trace func(format string, args ...any)
 
 	file    *file // the current manifest
-	addons  map[string]string
 	bare    observed.World
 	dice    dice
 	moment  int
@@ -83,13 +82,12 @@ type Report struct {
 func New(s Scenario) *Simulation {
 	sim := &Simulation{
 		Scenario: s,
-		file:     newFile(newManifest(s.ControlPlanes, s.Workers)),
+		file:     newFile(newManifest(s.ControlPlanes, s.Workers), nil),
 		dice:     dice(s.Seed),
 		broken:   map[*world.Host]Kind{},
 
 		answering: map[*world.Host]Kind{}, authorities: authorities{},
 	}
-	sim.addons = map[string]string{sim.file.want.Network.CNI.Name: world.Addon}
 	names := make([]string, 0, s.ControlPlanes+s.Workers)
 	for _, h := range sim.file.want.Hosts() {
 		names = append(names, h.Hostname)

@@ -45,6 +45,7 @@ const (
 	Readable      Rule = "every API server, and the next one on its host, has the keys of all Secrets"
 	Trusted       Rule = "every member of etcd trusts the certificates of all others"
 	Hooked        Rule = "a node is uncordoned only after the hooks after its upgrade have succeeded"
+	Pruned        Rule = "no object of an addon in the manifest is deleted"
 	Told          Rule = "a run that reports a match also reports cluster DNS if it does not run"
 	Converged     Rule = "after the faults the next runs reach an empty plan with every node uncordoned"
 )
@@ -110,6 +111,8 @@ type Grant struct {
 	Limited  bool            // only the hosts that a person named
 	Hooked   bool            // its manifest has hooks after upgrades
 	Machine  string          // UID of the run's Machine; empty for hosts of the manifest
+	// Objects are the keys of the objects of the addons in the run's manifest.
+	Objects map[string]bool
 	// Wanted are the IDs of the hosts in the run's manifest. Nil means those of the initial manifest.
 	Wanted map[string]bool
 	// Places are the IDs of the machines where the run's hosts were found, by the host's ID.
@@ -239,6 +242,10 @@ func (c *Checker) checkDone(e world.Effect) {
 		c.checkUncordoned(e)
 	case world.NodeDeleted:
 		c.nodeDeleted(e)
+	case world.ObjectDeleted:
+		if c.granted[e.By.Run].Objects[e.Old] {
+			c.Break(Pruned, "step %s of run %s deletes the %s", e.By.Step, e.By.Run, e.Old)
+		}
 	}
 }
 

@@ -255,8 +255,5 @@ func (w *World) Keep(by Author, manifest string, addons, nodes map[string]string
 		w.reportEffect(Effect{Verb: Applied, By: by})
 	}
 	o := &w.EtcdCluster().Objects
-	o.Record, o.Known = manifest, nodes
-	for name, digest := range addons {
-		o.Addons[name] = digest
-	}
+	o.Record, o.Known, o.Addons = manifest, nodes, maps.Clone(addons)
 }

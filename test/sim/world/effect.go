@@ -33,8 +33,10 @@ const (
 	NodeDeleted Verb = "deletes the Node of"
 	Labelled    Verb = "sets labels of"
 	Applied     Verb = "applies objects"
-	HooksRun    Verb = "runs hooks on"
-	Restricted  Verb = "has join tokens be good for one Node" // the rules do not depend on its author or time
+	// ObjectDeleted is about an object of an addon, whose key is Old.
+	ObjectDeleted Verb = "deletes an object of"
+	HooksRun      Verb = "runs hooks on"
+	Restricted    Verb = "has join tokens be good for one Node" // the rules do not depend on its author or time
 )
 
 // Effect is one change by a step. Watch gets it before the change.

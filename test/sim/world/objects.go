@@ -11,6 +11,7 @@ type Objects struct {
 	Apps    []*App
 	DNS     DNS
 	Addons  map[string]string // digest by name
+	Own     AddonObjects      // of the operator's own addons
 	Secrets []string          // the key of each
 	Record  string            // recorded digest of the manifest; empty without a record
 	Known   map[string]string // recorded Node names by host ID
@@ -95,7 +96,7 @@ func (o *Objects) closedWorkers() int {
 func (o Objects) cloneObjects() Objects {
 	out := o
 	out.Nodes, out.Apps, out.Addons, out.Known = nil, nil, maps.Clone(o.Addons), maps.Clone(o.Known)
-	out.Secrets = slices.Clone(o.Secrets)
+	out.Secrets, out.Own = slices.Clone(o.Secrets), o.Own.clone()
 	for _, n := range o.Nodes {
 		c := *n
 		out.Nodes = append(out.Nodes, &c)
