@@ -53,6 +53,24 @@ func (f *file) ownObjects() map[string]bool {
 	return out
 }
 
+// compareObjects notes which objects of the operator's own addons are missing in the cluster.
+func (s *Simulation) compareObjects(f *file, api *observed.API) {
+	r := s.World.EtcdCluster()
+	if r == nil || api.Reached != observed.Yes {
+		return
+	}
+	api.Compared = map[string]observed.Comparison{}
+	for _, a := range f.own {
+		var found observed.Comparison
+		for _, o := range a.Identities() {
+			if !r.Objects.Own.Live[o.Key()] {
+				found.Differences = append(found.Differences, observed.Difference{Object: o.String(), Missing: true})
+			}
+		}
+		api.Compared[a.Name] = found
+	}
+}
+
 // authorOfAddon returns the step that applies or removes an addon.
 func (o *operator) authorOfAddon(k step.Kind, addon string) world.Author {
 	for _, s := range o.steps {

@@ -55,6 +55,7 @@ func (s *Simulation) decisionInput(f *file) (decide.Input, identity.Result) {
 	if s.Off == NoRole {
 		s.believeManifest(f, is)
 	}
+	s.compareObjects(f, &is.API)
 	who := identity.Match(f.want, is)
 	in := decide.Input{
 		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: configDigests(f.want),
