@@ -83,7 +83,7 @@ lint: $(GOLANGCI_LINT) $(CONTROLLER_GEN) vulns ## golangci-lint, shellcheck, lin
 	@hack/dependencies.sh
 	@hack/generate.sh $(CONTROLLER_GEN) --check
 
-tools: $(GOLANGCI_LINT) $(GOVULNCHECK) $(CONTROLLER_GEN) ## build golangci-lint, govulncheck and controller-gen, once
+tools: $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## build golangci-lint and controller-gen, once
 
 vulns:
 	@hack/vulns.sh $(GOVULNCHECK)

@@ -18,7 +18,6 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/cluster"
 	"kubeone/internal/machines/controllers"
-	"kubeone/internal/machines/pool"
 	"kubeone/internal/machines/provider/fake"
 	"kubeone/test/lab/apiserver"
 )
@@ -112,7 +111,7 @@ func (b *bench) machinesOf(ctx context.Context, count int) (out machinesOfSize, 
 		return out, err
 	}
 	defer c.Close()
-	if err := pool.Define(ctx, c); err != nil {
+	if err := c.DefineKinds(ctx); err != nil {
 		return out, err
 	}
 	scheme, err := controllers.Scheme()

@@ -50,6 +50,8 @@ type API interface {
 	// ApplyRelease and RemoveRelease are the methods of helm.Installer.
 	ApplyRelease(ctx context.Context, r helm.Release) error
 	RemoveRelease(ctx context.Context, namespace, name string, timeout time.Duration) error
+	// DefineKinds is the method of machines.Definer.
+	DefineKinds(ctx context.Context) error
 	// Create creates a missing object; Merge applies a merge patch.
 	Create(ctx context.Context, o *unstructured.Unstructured) error
 	Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error

@@ -15,6 +15,7 @@ import (
 	"kubeone/internal/cluster/inventory"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
@@ -130,6 +131,11 @@ func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
 	addon, err := r.addonByName(p.Addon)
 	if err != nil {
 		return err
+	}
+	if addon.Name == desired.ClusterAddon {
+		if err := client.DefineKinds(ctx); err != nil {
+			return err
+		}
 	}
 	err = client.ApplyAddon(ctx, inventory.Change{
 		Addon: addon.Name, Objects: addon.Objects, Own: !addon.Custom, Delete: p.Delete,

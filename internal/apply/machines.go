@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
@@ -47,9 +49,35 @@ func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) erro
 	return client.Merge(ctx, o, patch)
 }
 
+// allowDeletion annotates the Clusters among the objects, which the API otherwise refuses to delete.
+func allowDeletion(ctx context.Context, client API, p step.RemoveAddonParams) error {
+	type object = map[string]any
+	patch, err := json.Marshal(object{"metadata": object{"annotations": object{v1alpha1.AllowDeletionAnnotation: "true"}}})
+	if err != nil {
+		return err
+	}
+	for _, d := range p.Delete {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion(d.APIVersion)
+		o.SetKind(d.Kind)
+		o.SetNamespace(d.Namespace)
+		o.SetName(d.Name)
+		if d.Kind != "Cluster" || o.GroupVersionKind().GroupVersion() != v1alpha1.GroupVersion() {
+			continue
+		}
+		if err := client.Merge(ctx, o, patch); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 // removeAddon deletes the objects of an addon.
 func (r *Run) removeAddon(ctx context.Context, client API, s plan.Step) error {
 	p := step.ParamsOf[step.RemoveAddonParams](s.Intent)
+	if err := allowDeletion(ctx, client, p); err != nil {
+		return err
+	}
 	if err := client.RemoveAddon(ctx, p.Addon, p.Delete); err != nil {
 		return err
 	}

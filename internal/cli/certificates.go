@@ -82,7 +82,7 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 			"  kubeone certificates renew --all --auto-approve",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run := certificateRun{
+			run := requestRun{
 				request: engine.RenewCertificates{All: all},
 				noneText: "No changes. Renewal would not extend any certificate by more than an hour; to renew anyway, " +
 					"use --all.",
@@ -101,26 +101,26 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// certificateRun describes a run that renews or rotates certificates.
-type certificateRun struct {
+// requestRun describes a run whose request is neither an Apply nor about hosts.
+type requestRun struct {
 	request        engine.Request
 	noneText       string                         // printed if there is nothing to do
 	incompleteText string                         // ends the error if certificates are left after the run
 	doneText       func(p engine.Proposal) string // printed on success
 }
 
-// carryOut opens the cluster and calls renewOrRotate until the cluster no longer changes under the plan.
-func (c certificateRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, args []string) error {
+// carryOut opens the cluster and calls runOnce until the cluster no longer changes under the plan.
+func (c requestRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, args []string) error {
 	w, err := f.openCluster(ctx, stdio, args, f.unknownKeysPolicy())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	return f.runUntilStable(stdio, func() error { return c.renewOrRotate(ctx, stdio, w, f) })
+	return f.runUntilStable(stdio, func() error { return c.runOnce(ctx, stdio, w, f) })
 }
 
-// renewOrRotate makes a plan, shows it, asks for confirmation, carries it out, and checks the result.
-func (c certificateRun) renewOrRotate(ctx context.Context, stdio IO, w *workspace.Workspace, f *applyFlags) error {
+// runOnce makes a plan, shows it, asks for confirmation, carries it out, and checks the result.
+func (c requestRun) runOnce(ctx context.Context, stdio IO, w *workspace.Workspace, f *applyFlags) error {
 	p, err := proposeWhenIdle(ctx, stdio, w.Engine, c.request)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 			"  kubeone certificates rotate-ca --resume",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run := certificateRun{
+			run := requestRun{
 				request:        engine.RotateCA{Authorities: authorities, Anew: !resume},
 				noneText:       "No changes. There is no rotation to resume.",
 				incompleteText: "the rotation is not finished; run kubeone certificates rotate-ca --resume",

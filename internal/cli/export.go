@@ -48,7 +48,7 @@ func newExportCommand(stdio IO) *cobra.Command {
 			printWarnings(stdio, loaded)
 			if form == "" {
 				form = formObjects
-				if loaded.HasObjects {
+				if loaded.Objects != nil {
 					form = formManifest
 				}
 			}
@@ -69,12 +69,14 @@ func newExportCommand(stdio IO) *cobra.Command {
 
 // exportedDocuments returns a cluster as JSON values in one of its forms.
 func exportedDocuments(loaded manifest.Loaded, form string) ([]map[string]any, error) {
-	if form == formObjects {
+	switch {
+	case form == formObjects && loaded.Objects != nil:
+		return loaded.Objects.Documents()
+	case form == formObjects:
 		all, err := objects.Of(loaded.Written)
 		if err != nil {
 			return nil, err
 		}
-		all.Others = append(all.Others, loaded.OtherObjects...)
 		return all.Documents()
 	}
 	if len(loaded.OtherObjects) > 0 {

@@ -228,7 +228,7 @@ func (f *hostAddFlags) newAdder(ctx context.Context, stdio IO) (*pool.Adder, fun
 		_ = a.SSH.Close()
 		c.Close()
 	}
-	if err := pool.Define(ctx, c); err != nil {
+	if err := c.DefineKinds(ctx); err != nil {
 		done()
 		return nil, nil, err
 	}

@@ -89,14 +89,15 @@ func newRoot(stdio IO) *cobra.Command {
 	addGroup(root, "cluster", "Cluster lifecycle",
 		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant),
 		newApplyCommand(stdio, upgradeVariant), newStatusCommand(stdio), newHistoryCommand(stdio),
-		newAddonsCommand(stdio), newCertificatesCommand(stdio), newKubeconfigCommand(stdio), newResetCommand(stdio))
+		newAddonsCommand(stdio), newCertificatesCommand(stdio), newKubeconfigCommand(stdio), newAdoptCommand(stdio),
+		newResetCommand(stdio))
 	addGroup(root, "disaster", "Hosts, backups and recovery",
 		newNodeCommand(stdio), newBackupCommand(stdio), newEtcdCommand(stdio), newRecoverCommand(stdio),
 		newSupportCommand(stdio))
 	addGroup(root, "machines", "Machines", newHostCommand(stdio), newControllerCommand(stdio))
 	addGroup(root, "tools", "Tools",
-		newConfigCommand(stdio), newExportCommand(stdio), newDiffCommand(stdio), newBundleCommand(stdio.In, stdio.Out, stdio.Err), newFSMCommand(stdio),
-		newVersionCommand(stdio))
+		newConfigCommand(stdio), newExportCommand(stdio), newDiffCommand(stdio),
+		newBundleCommand(stdio.In, stdio.Out, stdio.Err), newFSMCommand(stdio), newVersionCommand(stdio))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
 	root.SetUsageFunc(writeUsage)

@@ -48,6 +48,7 @@ type Client struct {
 	jointoken.Issuer
 	leaselock.Locker
 	machines.CredentialStore
+	machines.Definer
 	machines.Returner
 	nodes.Nodes
 	record.Store
@@ -134,6 +135,7 @@ func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 		Issuer:          jointoken.Issuer{Kubernetes: kube},
 		Locker:          leaselock.Locker{Kubernetes: kube},
 		CredentialStore: machines.CredentialStore{Kubernetes: kube},
+		Definer:         machines.Definer{Applier: applier},
 		Returner:        machines.Returner{Kubernetes: kube, Dynamic: dyn},
 		Nodes:           nodes.Nodes{Kubernetes: kube},
 		Store:           record.Store{Kubernetes: kube},

@@ -42,6 +42,9 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 		unfit = append(unfit, *p)
 	}
 	unfit = append(unfit, v.otherEndpoint()...)
+	if p := v.otherForm(); p != nil {
+		unfit = append(unfit, *p)
+	}
 	if p := v.otherNetwork(); p != nil {
 		unfit = append(unfit, *p)
 	}
@@ -64,6 +67,29 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 		warnings = append(warnings, *p)
 	}
 	return unfit, append(warnings, v.livingOrphans()...)
+}
+
+// otherForm returns the problem that the desired state of the cluster has been a manifest, and now is a Cluster and
+// Machines, or the other way round. Until a run has saved the manifest in its record, a cluster has no form.
+func (v *view) otherForm() *problem.Problem {
+	api := v.in.Is.API
+	if v.in.About != nil || api.Reached != observed.Yes || api.Record == nil ||
+		api.Record.IsUnreadable(observed.RecordAddons, observed.RecordManifestDigest) {
+		return nil
+	}
+	hasObjects := api.Addons[desired.ClusterAddon] != ""
+	switch {
+	case hasObjects && !v.in.Want.Objects:
+		return &problem.Problem{Code: problem.OtherForm, Parameters: problem.Parameters{
+			"described": "the Cluster kube-system/" + v.in.Want.Name + " with its Machines", "given": "a manifest",
+			"form": "manifest",
+		}}
+	case !hasObjects && v.in.Want.Objects && api.Record.ManifestDigest != "":
+		return &problem.Problem{Code: problem.OtherForm, Parameters: problem.Parameters{
+			"described": "a manifest", "given": "a Cluster and Machines", "form": "objects",
+		}}
+	}
+	return nil
 }
 
 // otherCA returns problems for the control-plane hosts of this cluster that hold another CA than the known one.

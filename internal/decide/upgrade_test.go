@@ -278,6 +278,42 @@ func TestSettingsThatMayBeRefusedAreWrittenAgain(t *testing.T) {
 	}
 }
 
+func TestTheFormOfTheDesiredStateStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		objects bool
+		digest  string // of the recorded manifest
+		stored  string // digest of the stored objects
+		says    string
+	}{
+		"a manifest":                     {digest: "m"},
+		"objects":                        {objects: true, digest: "m", stored: "o"},
+		"objects for an unfinished one":  {objects: true},
+		"objects in place of a manifest": {objects: true, digest: "m", says: "kubeone adopt --as objects"},
+		"a manifest in place of objects": {digest: "m", stored: "o", says: "kubeone adopt --as manifest"},
+	} {
+		in := healthyCluster(3, 1)
+		in.Want.Objects = c.objects
+		in.Is.API.Record = &observed.Record{Cluster: in.Want.Name, ManifestDigest: c.digest}
+		if c.stored != "" {
+			in.Is.API.Addons = map[string]string{desired.ClusterAddon: c.stored}
+			in.Addons, in.CustomAddons = map[string]string{desired.ClusterAddon: "o"}, []string{desired.ClusterAddon}
+		}
+		var said []string
+		for _, p := range Decide(in).Problems {
+			if p.Code == problem.OtherForm {
+				said = append(said, p.Remedy())
+			}
+		}
+		if c.says == "" && len(said) > 0 || c.says != "" && (len(said) != 1 || !strings.Contains(said[0], c.says)) {
+			t.Errorf("%s: %q", name, said)
+		}
+		if c.says != "" && Decide(in).Route != fsm.Error {
+			t.Errorf("%s: route %s", name, Decide(in).Route)
+		}
+	}
+}
+
 func TestTheNetworkOfAClusterStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 1)

@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Request says what a caller wants: an Apply, Reset, Remove, Replace, Recover, RenewCertificates, RotateCA, Snapshots
-// or Worker. It identifies hosts by ID.
+// Request says what a caller wants: an Apply, Adopt, Reset, Remove, Replace, Recover, RenewCertificates, RotateCA,
+// Snapshots or Worker. It identifies hosts by ID.
 type Request interface {
 	// plan returns the plan for the request. It is pure, and is called again when more input is known. An error means
 	// that the request is invalid or must not be carried out.
@@ -44,6 +44,10 @@ type Apply struct {
 	// something then cannot be carried out.
 	NamesOnly bool
 }
+
+// Adopt changes the form of the desired state to that of the engine: a manifest, or a Cluster and its Machines. It
+// changes nothing that runs.
+type Adopt struct{}
 
 // Reset removes everything that kubeone installed on hosts.
 type Reset struct {
@@ -171,6 +175,11 @@ func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 		return p, nil, &EtcdError{errors.New("no control-plane host that answers has etcd data; see kubeone status")}
 	}
 	return completePlan(p, in, nil)
+}
+
+func (Adopt) plan(in planInput) (plan.Plan, []decide.Decision, error) {
+	p, err := plan.Adopt(in.Decide)
+	return completePlan(p, in, err)
 }
 
 func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {

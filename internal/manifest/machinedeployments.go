@@ -3,7 +3,6 @@ package manifest
 import (
 	"encoding/json"
 
-	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/model/desired"
 )
 
@@ -24,15 +23,15 @@ func newMachineDeployments(objects []map[string]any) ([]desired.MachineDeploymen
 }
 
 // controllersSetting returns whether the Machine controllers should run in the cluster, or nil if the manifest does not
-// say. Without machineController.deploy, they run if there are dynamicWorkers. For a cloud provider, it always returns
-// nil.
-func controllersSetting(c *v1beta2.KubeOneCluster) *bool {
-	switch {
+// say. Without machineController.deploy, they run if there are dynamicWorkers or other Machines. For a cloud provider,
+// it always returns nil.
+func (l *loader) controllersSetting() *bool {
+	switch c := l.cluster; {
 	case c.CloudProvider.None == nil:
 		return nil
 	case c.MachineController != nil && c.MachineController.Deploy != nil:
 		return c.MachineController.Deploy
-	case len(c.DynamicWorkers) > 0:
+	case len(c.DynamicWorkers) > 0 || l.hasOwnMachines():
 		yes := true
 		return &yes
 	}

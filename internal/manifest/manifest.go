@@ -61,9 +61,9 @@ type Loaded struct {
 	// Written is the manifest as the operator wrote it, merged with the Terraform output and with defaults. It has
 	// secrets, and names of files instead of their content.
 	Written *v1beta2.KubeOneCluster
-	// HasObjects reports whether the file has a Cluster and Machines instead of a manifest. OtherObjects are the objects
-	// that a manifest cannot express, as JSON values.
-	HasObjects   bool
+	// Objects are the objects of a file with a Cluster and Machines, with the content of Written; nil for a manifest.
+	// OtherObjects are those that a manifest cannot express, as JSON values.
+	Objects      *objects.Objects
 	OtherObjects []map[string]any
 	// StrictHostKeys is the field strictHostKeys in the manifest.
 	StrictHostKeys bool
@@ -110,6 +110,7 @@ type loader struct {
 	where           positions
 	written         *v1beta2.KubeOneCluster
 	sources         []objects.Source // where the parts of the manifest come from, if the file has objects
+	fileObjects     *objects.Objects // nil if the file has a manifest
 	otherObjects    []map[string]any // objects that the manifest cannot express
 	found           []Problem
 	explained       []string // paths with a reported problem, to suppress follow-up problems
@@ -196,12 +197,21 @@ func (l *loader) finishLoad() (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
-	controllers := controllersSetting(l.cluster)
+	machines = append(machines, l.otherDeployments()...)
+	controllers := l.controllersSetting()
 	if controllers != nil && *controllers {
 		if cluster.MachineDeployments, err = newMachineDeployments(machines); err != nil {
 			return Loaded{}, err
 		}
 	}
+	written, err := l.objectsOf(l.written)
+	if err != nil {
+		return Loaded{}, err
+	}
+	if err := l.storeObjects(public); err != nil {
+		return Loaded{}, err
+	}
+	cluster.Objects = written != nil
 	cluster.NoControllers = controllers != nil && !*controllers
 	return Loaded{
 		Cluster:            cluster,
@@ -210,7 +220,7 @@ func (l *loader) finishLoad() (Loaded, error) {
 		Notes:              l.unsupportedFieldNotes(),
 		ManifestText:       text,
 		Written:            l.written,
-		HasObjects:         l.sources != nil,
+		Objects:            written,
 		OtherObjects:       l.otherObjects,
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),

@@ -150,8 +150,8 @@ func (r *objectReader) decodeObject(n *yaml.Node, kind string, into reflect.Valu
 	return document
 }
 
-// checkMetadata reports an object without a name, with the name of another one, or in a wrong namespace. Machines of the
-// provider static belong in the namespace of the Cluster.
+// checkMetadata reports an object without a name, with the name of another one, or in a wrong namespace. Machines of
+// the provider static belong in the namespace of the Cluster.
 func (r *objectReader) checkMetadata(n *yaml.Node, m objects.Metadata, fixed bool) {
 	if m.Name == "" {
 		r.reportNode(n, "", "metadata.name is required")
@@ -201,6 +201,9 @@ func (r *objectReader) readOther(n *yaml.Node, kind, version string) {
 	if err := json.Unmarshal(text, &m); err == nil {
 		r.checkMetadata(n, m.Metadata, false)
 	}
+	if metadata, ok := object["metadata"].(map[string]any); ok && m.Metadata.Namespace == "" && kind != "Host" {
+		metadata["namespace"] = objects.Namespace
+	}
 	r.others = append(r.others, document)
 	r.objects.Others = append(r.objects.Others, object)
 }
@@ -243,7 +246,7 @@ func (r *objectReader) convert() {
 		}
 	}
 	*r.loader.cluster = *converted.Manifest
-	r.sources, r.otherObjects = converted.Sources, converted.Rest
+	r.sources, r.fileObjects, r.otherObjects = converted.Sources, &r.objects, converted.Rest
 }
 
 func isMaster(m objects.Machine) bool { return slices.Contains(m.Spec.Roles, v1alpha1.MasterRole) }

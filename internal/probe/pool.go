@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/cluster/machines"
 	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/model/observed"
@@ -79,6 +80,9 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	}
 	for _, o := range found.items {
 		m := newMachine(o, owners)
+		if m.Provider == v1alpha1.ProviderStatic {
+			continue // it is a host of the manifest
+		}
 		m.Host = has[string(o.GetUID())]
 		pool.Machines = append(pool.Machines, m)
 	}

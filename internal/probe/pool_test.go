@@ -109,7 +109,7 @@ func TestMachinesAreRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if want := 18 + len(plugins.Namespaces()); len(api.paths) != want {
+	if want := 19 + len(plugins.Namespaces()); len(api.paths) != want {
 		t.Errorf("%d requests, want %d: %q", len(api.paths), want, api.paths)
 	}
 }

@@ -83,7 +83,7 @@ func TestForeignDefinitionsAreKept(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	refuses("host add", pool.Define(t.Context(), c))
+	refuses("host add", c.DefineKinds(t.Context()))
 	refuses("the controllers", manager.Run(t.Context(), manager.Options{
 		Site: provide.Site{
 			Access: access, Holder: "first",
@@ -129,10 +129,10 @@ func writtenByKubeone(t *testing.T, c *cluster.Client) []string {
 // writes nothing. After the edit is reverted, the start succeeds.
 func TestEditedDefinitionIsKept(t *testing.T) {
 	_, _, c := startAPI(t)
-	if err := pool.Define(t.Context(), c); err != nil {
+	if err := c.DefineKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := pool.Define(t.Context(), c); err != nil {
+	if err := c.DefineKinds(t.Context()); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	definitions := c.Dynamic.Resource(kinds.Definitions())
@@ -165,12 +165,12 @@ func TestEditedDefinitionIsKept(t *testing.T) {
 	had := all[0].(map[string]any)["additionalPrinterColumns"].([]any)[0].(map[string]any)["name"].(string)
 	change("EDITED")
 	var classed *apicall.Error
-	if err := pool.Define(t.Context(), c); !errors.As(err, &classed) || classed.Class != apicall.Operator ||
+	if err := c.DefineKinds(t.Context()); !errors.As(err, &classed) || classed.Class != apicall.Operator ||
 		!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "kubectl-edit") {
 		t.Errorf("edited: %v", err)
 	}
 	change(had)
-	if err := pool.Define(t.Context(), c); err != nil {
+	if err := c.DefineKinds(t.Context()); err != nil {
 		t.Errorf("the edit is undone: %v", err)
 	}
 }

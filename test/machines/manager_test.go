@@ -191,7 +191,7 @@ func TestControllerProcesses(t *testing.T) {
 	if err != nil || ssh.FingerprintSHA256(again.PublicKey()) != ssh.FingerprintSHA256(key.PublicKey()) {
 		t.Errorf("the key is another one: %v", err)
 	}
-	if err := pool.Define(t.Context(), c); err != nil {
+	if err := c.DefineKinds(t.Context()); err != nil {
 		t.Errorf("defined again: %v", err)
 	}
 }

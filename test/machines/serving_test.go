@@ -26,7 +26,6 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/machines/controllers"
-	"kubeone/internal/machines/pool"
 	"kubeone/internal/model/desired"
 )
 
@@ -102,7 +101,7 @@ func requestServing(t *testing.T, kube kubernetes.Interface, name, node, address
 func TestServingCertificatesBetweenRuns(t *testing.T) {
 	config, access, c := startAPI(t)
 	writeRecord(t, c)
-	if err := pool.Define(t.Context(), c); err != nil {
+	if err := c.DefineKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	hostIn(t, config, "w-1", kubeone.HostJoined, "192.0.2.3")
@@ -176,7 +175,7 @@ func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState
 // hosts outside the pool.
 func TestOnlyClaimedHostCreatesNode(t *testing.T) {
 	config, _, c := startAPI(t)
-	if err := pool.Define(t.Context(), c); err != nil {
+	if err := c.DefineKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	objects := hostIn(t, config, "w-1", kubeone.HostReturning, "192.0.2.3")
@@ -238,7 +237,7 @@ func TestOnlyClaimedHostCreatesNode(t *testing.T) {
 // TestKubeletCannotChangeNodeOwner has kubelets change labels of their own Nodes.
 func TestKubeletCannotChangeNodeOwner(t *testing.T) {
 	config, _, c := startAPI(t)
-	if err := pool.Define(t.Context(), c); err != nil {
+	if err := c.DefineKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	hostIn(t, config, "w-1", kubeone.HostJoined, "192.0.2.3")

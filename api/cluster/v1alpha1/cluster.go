@@ -1,6 +1,41 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/runtime"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Cluster is the control plane of a cluster: its versions and its configuration.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cl,categories=all
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the group of KEP-3"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.kubernetesVersion`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.apiEndpoints[0].host`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.controlPlane.ready`
+// +kubebuilder:printcolumn:name="Wanted",type=integer,JSONPath=`.status.controlPlane.wanted`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec is the desired state.
+	// +required
+	Spec ClusterSpec `json:"spec"`
+	// Status is the observed state.
+	// +optional
+	Status ClusterStatus `json:"status,omitzero"`
+}
+
+// ClusterList is a list of Clusters.
+//
+// +kubebuilder:object:root=true
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Cluster `json:"items"`
+}
 
 // ClusterSpec is the desired state of a Cluster.
 type ClusterSpec struct {
@@ -164,3 +199,116 @@ type ClusterProviderSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *runtime.RawExtension `json:"value"`
 }
+
+// ClusterStatus is the observed state of a Cluster.
+type ClusterStatus struct {
+	// APIEndpoints are the addresses where clients reach the API.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	APIEndpoints []APIEndpoint `json:"apiEndpoints,omitempty"`
+	// Versions are the observed versions of components. During an upgrade a component has more than one.
+	// +optional
+	// +listType=map
+	// +listMapKey=component
+	// +kubebuilder:validation:MaxItems=16
+	Versions []ComponentVersions `json:"versions,omitempty"`
+	// ControlPlane counts the control-plane hosts.
+	// +optional
+	ControlPlane *ControlPlaneCount `json:"controlPlane,omitempty"`
+	// Phase summarizes the status for people. Programs should not use it.
+	// +optional
+	Phase ClusterPhase `json:"phase,omitempty"`
+	// ErrorReason is the reason, for programs, why the Cluster cannot get into its desired state until its spec changes
+	// or a person acts. It is cleared with its cause. Passing failures are Events and conditions only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ErrorReason *string `json:"errorReason,omitempty"`
+	// ErrorMessage explains errorReason to people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	ErrorMessage *string `json:"errorMessage,omitempty"`
+	// ProviderStatus are kubeone's notes.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`
+	// PendingPlan is a plan that waits for approval.
+	// +optional
+	PendingPlan *PendingPlan `json:"pendingPlan,omitempty"`
+	// ObservedGeneration is the generation of the spec that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are the latest observations.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// APIEndpoint is an address of the API.
+type APIEndpoint struct {
+	// Host is a name or an address.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host"`
+	// Port is the TCP port.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+}
+
+// ComponentVersions are the observed versions of a component.
+type ComponentVersions struct {
+	// Component is the name of the component, such as kube-apiserver.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Component string `json:"component"`
+	// Versions are its versions, the oldest first.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=64
+	Versions []string `json:"versions"`
+}
+
+// ControlPlaneCount counts the control-plane hosts.
+type ControlPlaneCount struct {
+	// Ready is the number of healthy control-plane hosts.
+	// +required
+	Ready int32 `json:"ready"`
+	// Wanted is the number of Machines with the role Master.
+	// +required
+	Wanted int32 `json:"wanted"`
+}
+
+// PendingPlan is a plan that waits for approval.
+type PendingPlan struct {
+	// Digest identifies the plan. The annotation cluster.k8s.io/approved-plan with this value approves it.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest"`
+	// Text is the plan as kubeone plan prints it.
+	// +required
+	// +kubebuilder:validation:MaxLength=262144
+	Text string `json:"text"`
+}
+
+// ClusterPhase is a phase in the lifecycle of a Cluster.
+//
+// +kubebuilder:validation:Enum=Running;Updating;AwaitingApproval;Failed
+type ClusterPhase string
+
+// The phases.
+const (
+	// ClusterRunning means that the cluster is in its desired state.
+	ClusterRunning ClusterPhase = "Running"
+	// ClusterUpdating means that it is being changed.
+	ClusterUpdating ClusterPhase = "Updating"
+	// ClusterAwaitingApproval means that it has a pendingPlan.
+	ClusterAwaitingApproval ClusterPhase = "AwaitingApproval"
+	// ClusterFailed means that it has an errorReason.
+	ClusterFailed ClusterPhase = "Failed"
+)

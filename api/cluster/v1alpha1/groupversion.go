@@ -18,6 +18,7 @@ func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Grou
 // AddToScheme makes the types known to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(),
+		&Cluster{}, &ClusterList{},
 		&Machine{}, &MachineList{},
 		&MachineSet{}, &MachineSetList{},
 		&MachineDeployment{}, &MachineDeploymentList{},

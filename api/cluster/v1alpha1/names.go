@@ -21,6 +21,10 @@ const (
 	MachineAnnotation = "cluster.k8s.io/machine"
 	// AppliedMetadataAnnotation on a Machine is a hash of the labels, annotations and taints that its set has applied.
 	AppliedMetadataAnnotation = "cluster.k8s.io/applied-metadata"
+	// ApprovedPlanAnnotation on a Cluster is the digest of the pendingPlan that its controller may carry out.
+	ApprovedPlanAnnotation = "cluster.k8s.io/approved-plan"
+	// AllowDeletionAnnotation with the value "true" on a Cluster allows its deletion.
+	AllowDeletionAnnotation = "cluster.k8s.io/allow-deletion"
 	// PausedAnnotation stops the controller of an object.
 	PausedAnnotation = "cluster.k8s.io/paused"
 )

@@ -19,6 +19,9 @@ const (
 	Lease     = "kubeone-controller"
 )
 
+// Clusters returns the resource of Clusters.
+func Clusters() schema.GroupVersionResource { return v1alpha1.GroupVersion().WithResource("clusters") }
+
 // Deployments returns the resource of MachineDeployments.
 func Deployments() schema.GroupVersionResource {
 	return v1alpha1.GroupVersion().WithResource("machinedeployments")
@@ -53,7 +56,7 @@ func Definitions() schema.GroupVersionResource {
 // DefinitionNames returns the names of the CustomResourceDefinitions for these kinds.
 func DefinitionNames() []string {
 	var out []string
-	for _, kind := range []schema.GroupVersionResource{Machines(), Sets(), Deployments(), Hosts()} {
+	for _, kind := range []schema.GroupVersionResource{Clusters(), Machines(), Sets(), Deployments(), Hosts()} {
 		out = append(out, kind.GroupResource().String())
 	}
 	return out

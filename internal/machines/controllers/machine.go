@@ -41,6 +41,9 @@ func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if _, paused := m.Annotations[v1alpha1.PausedAnnotation]; paused {
 		return reconcile.Result{}, nil
 	}
+	if m.Spec.ProviderSpec.Value.CloudProvider == v1alpha1.ProviderStatic {
+		return reconcile.Result{}, nil // it is a host of the Cluster
+	}
 	p, err := r.Providers.Of(m.Spec)
 	if err != nil {
 		reportIgnored(r.Events, m, err)

@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer c.Close()
-	if err := pool.Define(ctx, c); err != nil {
+	if err := c.DefineKinds(ctx); err != nil {
 		return err
 	}
 	measured := newRunMetrics()

@@ -2,9 +2,6 @@ package pool
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,54 +18,14 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
-	"kubeone/internal/addons"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	provider "kubeone/internal/machines/provider/ssh"
-	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/testutil/closedport"
 	"kubeone/internal/testutil/clustertest"
 	"kubeone/internal/testutil/sshtest"
 )
-
-// A program keeps definitions of a later revision, so every change must increase the revision.
-func TestRevisionOfTheDefinitions(t *testing.T) {
-	t.Parallel()
-	objects, err := poolObjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(text)
-	const of = "0129f0bdb3a62c9d"
-	if got := hex.EncodeToString(sum[:8]); got != of {
-		t.Errorf("the definitions have changed: raise revision, and then have %q here", got)
-	}
-	if len(objects) != 7 {
-		t.Errorf("%d objects, want the namespace, four kinds, and a policy with its binding", len(objects))
-	}
-}
-
-// The controllers' addon also applies the namespace. Neither may undo the other's changes.
-func TestTheAddonsNamespaceIsThePools(t *testing.T) {
-	t.Parallel()
-	objects, err := poolObjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered, err := addons.Render(desired.Cluster{Controllers: &desired.Controllers{}})
-	i := slices.IndexFunc(rendered, func(a addons.Addon) bool { return a.Name == desired.ControllersAddon })
-	if err != nil || i < 0 {
-		t.Fatalf("%d addons, %v", len(rendered), err)
-	}
-	if diff := cmp.Diff(objects[0].Object, rendered[i].Objects[0].Object); diff != "" {
-		t.Errorf("(-pool +addon):\n%s", diff)
-	}
-}
 
 func TestTheKeyIsMadeOnce(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,8 @@ type Difference struct {
 	Specific bool `json:"specific"`
 }
 
-// Manifests returns the fields in which two effective manifests differ, by path. Defaults must be filled in. The order of
-// items that have names, and of taints, has no meaning.
+// Manifests returns the fields in which two effective manifests differ, by path. Defaults must be filled in. The order
+// of items that have names, and of taints, has no meaning.
 func Manifests(a, b []byte) ([]Difference, error) {
 	left, err := decodeManifest(a)
 	if err != nil {

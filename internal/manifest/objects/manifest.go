@@ -350,8 +350,10 @@ func (c *converter) newEtcd(local *v1alpha1.LocalEtcd) *v1beta2.EtcdConfig {
 	return &out
 }
 
-// controlPlaneTaint keeps pods without a toleration away from control-plane hosts.
-var controlPlaneTaint = v1beta2.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}
+// controlPlaneTaint returns the taint that keeps pods without a toleration away from control-plane hosts.
+func controlPlaneTaint() v1beta2.Taint {
+	return v1beta2.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}
+}
 
 // addMachine adds the host of a Machine, with the role that the Machine has.
 func (c *converter) addMachine(m Machine, version string) {
@@ -374,8 +376,8 @@ func (c *converter) addMachine(m Machine, version string) {
 	*hosts = append(*hosts, host)
 }
 
-// mergeTaints returns the taints of a Node: those of the Machine's spec, those of its provider, which may have keys that
-// the API refuses in a Machine, and that of a control-plane host without other pods.
+// mergeTaints returns the taints of a Node: those of the Machine's spec, those of its provider, which may have keys
+// that the API refuses in a Machine, and that of a control-plane host without other pods.
 func (c *converter) mergeTaints(spec MachineSpec, to string) []v1beta2.Taint {
 	provider := spec.ProviderSpec.Value.CloudProviderSpec.Taints
 	out := slices.Concat([]v1beta2.Taint{}, spec.Taints, provider)
@@ -384,7 +386,7 @@ func (c *converter) mergeTaints(spec MachineSpec, to string) []v1beta2.Taint {
 		c.move(v1beta2.Item(hostPath+".taints", i), v1beta2.Item(to, len(spec.Taints)+i))
 	}
 	if slices.Contains(spec.Roles, v1alpha1.MasterRole) && !slices.Contains(spec.Roles, v1alpha1.NodeRole) {
-		out = append(out, controlPlaneTaint)
+		out = append(out, controlPlaneTaint())
 	}
 	return out
 }
@@ -432,7 +434,8 @@ func (c *converter) newVersions(spec MachineSpec, to string, isMaster bool, vers
 			}
 		}
 		if v.ContainerRuntime != nil {
-			c.addProblem("spec.versions.containerRuntime", "remove it", "a control-plane host has no containerd version of its own")
+			c.addProblem("spec.versions.containerRuntime", "remove it",
+				"a control-plane host has no containerd version of its own")
 		}
 		return v1beta2.HostVersions{}
 	}
@@ -441,7 +444,8 @@ func (c *converter) newVersions(spec MachineSpec, to string, isMaster bool, vers
 	c.move("spec.versions.kubelet", to+".versions.kubernetes")
 	if r := v.ContainerRuntime; r != nil {
 		if r.Name != runtimeName {
-			c.addProblem("spec.versions.containerRuntime.name", "the container runtime is containerd", "%q is not supported", r.Name)
+			c.addProblem("spec.versions.containerRuntime.name", "the container runtime is containerd",
+				"%q is not supported", r.Name)
 		}
 		out.Containerd = r.Version
 		c.move("spec.versions.containerRuntime.version", to+".versions.containerd")

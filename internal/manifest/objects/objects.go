@@ -6,6 +6,8 @@
 package objects
 
 import (
+	"maps"
+
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/api/kubeone/v1beta2"
 )
@@ -22,6 +24,30 @@ type Objects struct {
 	Others []map[string]any
 }
 
+// KeepMetadata gives the Cluster and the Machines the names, labels and annotations of other ones for the same hosts.
+func (o *Objects) KeepMetadata(from Objects) {
+	o.Cluster.Metadata = keptMetadata(from.Cluster.Metadata)
+	for i := range o.Machines {
+		host := o.Machines[i].Spec.ProviderSpec.Value.CloudProviderSpec
+		for _, m := range from.Machines {
+			other := m.Spec.ProviderSpec.Value.CloudProviderSpec
+			if host.PublicAddress != "" && host.PublicAddress == other.PublicAddress ||
+				host.PrivateAddress != "" && host.PrivateAddress == other.PrivateAddress {
+				o.Machines[i].Metadata = keptMetadata(m.Metadata)
+			}
+		}
+	}
+}
+
+// lastApplied is the annotation in which kubectl keeps what it applied.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+func keptMetadata(m Metadata) Metadata {
+	out := Metadata{Name: m.Name, Namespace: Namespace, Labels: m.Labels, Annotations: maps.Clone(m.Annotations)}
+	delete(out.Annotations, lastApplied)
+	return out
+}
+
 // Cluster is a v1alpha1.Cluster whose providerSpec.value is decoded.
 type Cluster struct {
 	APIVersion string      `json:"apiVersion"`
@@ -32,8 +58,8 @@ type Cluster struct {
 	Status v1beta2.Raw `json:"status,omitempty"`
 }
 
-// Metadata is the metadata of an object. Only the name and the namespace have a meaning here; the other fields are those
-// of an object that was read from a cluster.
+// Metadata is the metadata of an object. Only the name and the namespace have a meaning here; the other fields are
+// those of an object that was read from a cluster.
 type Metadata struct {
 	Name                       string            `json:"name"`
 	Namespace                  string            `json:"namespace,omitempty"`

@@ -212,7 +212,7 @@ func newMachine(host v1beta2.HostConfig, role v1alpha1.MachineRole) Machine {
 	spec.Metadata.Annotations, host.Annotations = splitMetadata(host.Annotations, acceptsAnnotation)
 	taints := host.Taints
 	if role == v1alpha1.MasterRole {
-		if i := slices.Index(taints, controlPlaneTaint); i >= 0 {
+		if i := slices.Index(taints, controlPlaneTaint()); i >= 0 {
 			taints = slices.Delete(slices.Clone(taints), i, i+1)
 		} else if taints != nil {
 			spec.Roles = append(spec.Roles, v1alpha1.NodeRole)

@@ -71,6 +71,9 @@ type Cluster struct {
 	// are.
 	Controllers *Controllers `json:"controllers,omitempty"`
 
+	// Objects says that the desired state is a Cluster and its Machines, which ClusterAddon stores in the cluster.
+	Objects bool `json:"objects,omitempty"`
+
 	// NoControllers says that the controllers must not run in the cluster; they are removed.
 	NoControllers bool `json:"noControllers,omitempty"`
 	// MachineDeployments are created if they do not exist.

@@ -75,6 +75,10 @@ func (c Cluster) IsOwnAddon(name string) bool {
 	return slices.Contains(c.Network.CNI.Supported, name)
 }
 
+// ClusterAddon is the name of the addon with the Cluster, its Machines and what else a file of objects has. It is a
+// custom addon, except that kubeone contains it.
+const ClusterAddon = "cluster-objects"
+
 // ControllersAddon is the name of the addon with the controllers.
 const ControllersAddon = "controllers"
 

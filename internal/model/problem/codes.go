@@ -82,6 +82,7 @@ const (
 	EndpointIsHost       Code = "EndpointIsHost"
 	NamesInUse           Code = "NamesInUse"
 	NamesFormer          Code = "NamesFormer"
+	OtherForm            Code = "OtherForm"
 	NetworkImmutable     Code = "NetworkImmutable"
 	NetworkPluginChanged Code = "NetworkPluginChanged"
 	NetworkPluginSkipped Code = "NetworkPluginSkipped"

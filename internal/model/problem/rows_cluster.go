@@ -72,6 +72,12 @@ var clusterRows = []row{
 		do:      "once no client uses them, run kubeone apply --drop-old-names",
 	},
 	{
+		code: OtherForm, class: ClassConfig,
+		meaning: "The cluster is described by a manifest and the file has objects, or the other way round.",
+		what:    "{described} describes the cluster, but the file has {given}",
+		do:      "use that form of the desired state; kubeone adopt --as {form} changes the form",
+	},
+	{
 		code: NetworkImmutable, class: ClassConfig,
 		what: "ipFamily, a subnet or serviceDomainName under clusterNetwork in the manifest differs from the value " +
 			"in the cluster, which cannot be changed",

@@ -82,8 +82,8 @@ func (o *operator) authorOfAddon(k step.Kind, addon string) world.Author {
 	return world.Author{Run: o.run}
 }
 
-// ApplyAddon makes the requests of inventory.Keeper, between which a run may end. For an addon of kubeone, it only needs
-// the API. UpdateRecord records what was applied.
+// ApplyAddon makes the requests of inventory.Keeper, between which a run may end. For an addon of kubeone, it only
+// needs the API. UpdateRecord records what was applied.
 func (a *api) ApplyAddon(ctx context.Context, c inventory.Change) error {
 	if c.Own {
 		return a.needAPI(ctx, "apply")

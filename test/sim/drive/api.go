@@ -233,6 +233,9 @@ func (a *api) UnawarePods(ctx context.Context, _ []string) ([]string, error) {
 	return nil, a.needAPI(ctx, "pods")
 }
 
+// DefineKinds only needs the API.
+func (a *api) DefineKinds(ctx context.Context) error { return a.needAPI(ctx, "definitions") }
+
 // SaveHostCredentials only needs the API.
 func (a *api) SaveHostCredentials(ctx context.Context, _ desired.Credentials) error {
 	return a.needAPI(ctx, "credentials")

@@ -213,7 +213,9 @@ func (s *Simulation) chooseHost() string {
 
 // grantOf returns what a person allows with the request.
 func (o *operator) grantOf() safety.Grant {
-	g := safety.Grant{Wanted: o.file.has, Objects: o.file.ownObjects(), Hooked: len(o.plan.want.Hooks) > 0, Places: o.plan.who.Reached}
+	g := safety.Grant{
+		Wanted: o.file.has, Objects: o.file.ownObjects(), Hooked: len(o.plan.want.Hooks) > 0, Places: o.plan.who.Reached,
+	}
 	if m := o.machine; m != nil {
 		g.Machine, g.Limited, g.Leaves = m.uid, true, map[string]bool{m.host.ID: m.gone}
 		return g

@@ -115,7 +115,8 @@ const (
 	TakenIn  Kind = "taken-in" // a person adds the pool's host to the manifest, and applies
 )
 
-// Kinds returns the kinds of faults in random schedules. Hooks and the operator's own addons have schedules of their own.
+// Kinds returns the kinds of faults in random schedules. Hooks and the operator's own addons have schedules of their
+// own.
 func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways,

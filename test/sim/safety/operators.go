@@ -91,8 +91,8 @@ func (c *Checker) canNotKnow(run string, forced bool, taken int64) bool {
 	return forced && c.World.Now-taken <= learning || slept && c.World.Now-wakes <= waking
 }
 
-// hasAll reports whether the run has the lock of every host with a member of etcd, or had it and cannot know yet that it
-// was taken.
+// hasAll reports whether the run has the lock of every host with a member of etcd, or had it and cannot know yet that
+// it was taken.
 func (c *Checker) hasAll(run string) bool {
 	for _, h := range c.World.Hosts {
 		robbed := c.former[h.ID] == run && c.canNotKnow(run, c.robbed[h.ID], c.taken[h.ID])

@@ -165,7 +165,8 @@ func (w *World) observeAPI() observed.API {
 	r, _ := w.memberOf(via)
 	out := observed.API{
 		Reached: observed.Yes, Via: via.ID, Version: via.Run.API, ClusterID: strconv.Itoa(r.ID),
-		Addons: map[string]string{}, Inventories: r.Objects.Own.observeInventories(), AutoApproval: observed.Of(r.Objects.AnyToken),
+		Addons: map[string]string{}, Inventories: r.Objects.Own.observeInventories(),
+		AutoApproval: observed.Of(r.Objects.AnyToken),
 	}
 	for name, digest := range r.Objects.Addons {
 		out.Addons[name] = digest

@@ -1,12 +1,16 @@
-package pool
+package machines
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +21,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"kubeone/internal/cluster"
+	"kubeone/internal/addons"
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/cluster/machines"
+	"kubeone/internal/cluster/ssa"
+	"kubeone/internal/model/desired"
 )
 
 // fakeDefinitions is an API with definitions. It stores applied objects and refuses changes to other managers' fields.
@@ -33,7 +38,7 @@ type fakeDefinitions struct {
 }
 
 // newFakeDefinitions returns this program's definitions in a revision; "" is another program's definitions.
-func newFakeDefinitions(t *testing.T, revisions map[string]string) (*fakeDefinitions, *cluster.Client) {
+func newFakeDefinitions(t *testing.T, revisions map[string]string) (*fakeDefinitions, Definer) {
 	t.Helper()
 	f := &fakeDefinitions{has: map[string]*unstructured.Unstructured{}, edited: map[string]bool{}}
 	for name, revision := range revisions {
@@ -42,7 +47,7 @@ func newFakeDefinitions(t *testing.T, revisions map[string]string) (*fakeDefinit
 		o.SetKind("CustomResourceDefinition")
 		o.SetName(name)
 		if revision != "" {
-			o.SetAnnotations(map[string]string{machines.RevisionAnnotation: revision})
+			o.SetAnnotations(map[string]string{RevisionAnnotation: revision})
 		}
 		f.put(o)
 	}
@@ -57,11 +62,11 @@ func newFakeDefinitions(t *testing.T, revisions map[string]string) (*fakeDefinit
 		}},
 	}
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{machines.Definitions(): "CustomResourceDefinitionList"})
+		map[schema.GroupVersionResource]string{Definitions(): "CustomResourceDefinitionList"})
 	dynamic.PrependReactor("get", "*", f.get)
 	dynamic.PrependReactor("patch", "*", f.patch)
 	dynamic.PrependReactor("list", "*", f.list)
-	return f, cluster.New(kube, dynamic)
+	return f, Definer{ssa.New(kube, dynamic)}
 }
 
 func (f *fakeDefinitions) put(o *unstructured.Unstructured) {
@@ -125,7 +130,7 @@ func (f *fakeDefinitions) patch(a clienttesting.Action) (bool, runtime.Object, e
 func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	ours := map[string]string{}
-	for _, name := range machines.DefinitionNames() {
+	for _, name := range DefinitionNames() {
 		ours[name] = "1"
 	}
 	with := func(name, revision string) map[string]string {
@@ -141,9 +146,9 @@ func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 		wrong  string // what the error names
 		writes int
 	}{
-		"a new cluster":                    {writes: 7},
-		"of an older program":              {has: ours, writes: 7},
-		"one of a newer program":           {has: with(machine, "99999"), writes: 6},
+		"a new cluster":                    {writes: 10},
+		"of an older program":              {has: ours, writes: 10},
+		"one of a newer program":           {has: with(machine, "99999"), writes: 9},
 		"machine-controller's":             {has: map[string]string{machine: ""}, wrong: machine},
 		"one is another's":                 {has: with(set, ""), wrong: set},
 		"Host is another's":                {has: with(host, ""), wrong: host},
@@ -151,14 +156,14 @@ func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 		"another has changed one of ours":  {has: ours, edited: machine, wrong: `with "kubectl-edit"`},
 		"another has changed the last one": {has: ours, edited: host, wrong: host},
 		"another has changed the namespace, whose fields the addon forces, too": {
-			has: with(Namespace, "1"), edited: Namespace, writes: 7,
+			has: with(Namespace, "1"), edited: Namespace, writes: 10,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api, client := newFakeDefinitions(t, c.has)
 			api.edited[c.edited] = true
-			err := Define(t.Context(), client)
+			err := client.DefineKinds(t.Context())
 			if (err != nil) != (c.wrong != "") || err != nil &&
 				(!strings.Contains(err.Error(), c.wrong) || apicall.Classify(err) != apicall.Operator) {
 				t.Errorf("got %v, want an error about %q", err, c.wrong)
@@ -170,5 +175,43 @@ func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 				t.Errorf("it took over fields of %q", others)
 			}
 		})
+	}
+}
+
+// A program keeps definitions of a later revision, so every change must increase the revision.
+func TestRevisionOfTheDefinitions(t *testing.T) {
+	t.Parallel()
+	objects, err := definedObjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	const of = "d2c898a64b6da6fa"
+	if got := hex.EncodeToString(sum[:8]); got != of {
+		t.Errorf("the definitions have changed: raise revision, and then have %q here", got)
+	}
+	if len(objects) != 10 {
+		t.Errorf("%d objects, want the namespace, five kinds, and two policies with their bindings", len(objects))
+	}
+}
+
+// The controllers' addon also applies the namespace. Neither may undo the other's changes.
+func TestTheAddonsNamespaceIsThePools(t *testing.T) {
+	t.Parallel()
+	objects, err := definedObjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := addons.Render(desired.Cluster{Controllers: &desired.Controllers{}})
+	i := slices.IndexFunc(rendered, func(a addons.Addon) bool { return a.Name == desired.ControllersAddon })
+	if err != nil || i < 0 {
+		t.Fatalf("%d addons, %v", len(rendered), err)
+	}
+	if diff := cmp.Diff(objects[0].Object, rendered[i].Objects[0].Object); diff != "" {
+		t.Errorf("(-pool +addon):\n%s", diff)
 	}
 }
