@@ -21,6 +21,7 @@ import (
 func newControllerCommand(stdio IO) *cobra.Command {
 	var artifacts artifactFlags
 	var kubeconfig, metrics, health, bundleDir string
+	var runClusters bool
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the controllers for Machines and Hosts",
@@ -36,11 +37,12 @@ func newControllerCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			releases := workspace.NewReleaseOpener(workspace.Options{
+			files := workspace.Options{
 				Bundles: artifacts.bundles, BundleDir: bundleDir, BundleSHA256: artifacts.sums,
 				Digests:     artifacts.digests,
 				TrustSource: artifacts.trust, InsecureMirror: artifacts.insecure,
-			})
+			}
+			releases := workspace.NewReleaseOpener(files)
 			defer releases.Close()
 			// Read the bundles now to report a damaged one at the start, not with the first Machine.
 			if _, err := releases.From(cmd.Context(), ""); err != nil {
@@ -51,11 +53,15 @@ func newControllerCommand(stdio IO) *cobra.Command {
 			logger := slog.New(slog.NewJSONHandler(stdio.Err, nil))
 			klog.SetSlogLogger(logger) // client-go logs through klog
 			log.SetLogger(logr.FromSlogHandler(logger.Handler()))
-			return manager.Run(ctx, manager.Options{
+			options := manager.Options{
 				Site:    ssh.Site{Access: access, Releases: releases.From, Holder: "controller/" + workspace.Holder()},
 				Metrics: metrics, Health: health,
 				Log: logger,
-			})
+			}
+			if runClusters {
+				options.Clusters = clusterOpener(files)
+			}
+			return manager.Run(ctx, options)
 		},
 	}
 	kubeconfigFlag(cmd, &kubeconfig)
@@ -63,6 +69,8 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&bundleDir, "bundle-dir", "",
 		"`DIR` with bundles (*.tar); bundles can be added while the controllers run")
+	flags.BoolVar(&runClusters, "clusters", false,
+		"also carry out the Cluster, by SSH to its hosts as kubeone apply does")
 	flags.StringVar(&metrics, "metrics-bind-address", "0",
 		"`ADDRESS` on which to serve Prometheus metrics; 0 disables them")
 	flags.StringVar(&health, "health-probe-bind-address", "0",

@@ -104,13 +104,22 @@ func (v *view) staleAddons() []string {
 	}
 	var out []string
 	for name, want := range v.in.Addons {
-		if v.in.Is.API.Addons[name] != want || len(v.in.Is.API.Compared[name].Differences) > 0 ||
-			v.lacksInventory(name) {
+		if v.differsFromApplied(name, want) || len(v.in.Is.API.Compared[name].Differences) > 0 || v.lacksInventory(name) {
 			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// differsFromApplied reports whether another digest of the addon was applied. Stored objects may have been edited in the
+// cluster since then, and now be the same as the desired ones.
+func (v *view) differsFromApplied(name, want string) bool {
+	applied := v.in.Is.API.Addons[name]
+	if _, compared := v.in.Is.API.Compared[name]; name == desired.ClusterAddon && applied != "" && compared {
+		return false
+	}
+	return applied != want
 }
 
 // autoApproval reports whether kubeadm accepts any join token for any Node. Only decisions about the whole cluster, or

@@ -3,7 +3,9 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"kubeone/internal/apply"
@@ -16,13 +18,17 @@ import (
 	"kubeone/internal/release"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // Options say which cluster to use, and how to connect to it.
 type Options struct {
-	Manifest  string    // path
+	Manifest string // path
+	// Objects are a Cluster and its Machines as an API has them, in place of the file Manifest, which then is only their
+	// name. What is in files of the operator's machine is then unknown: addons, Helm releases, credentials and hooks.
+	Objects   []byte
 	Terraform string    // path, directory or "-"; "" for none
 	Stdin     io.Reader // read for "-"
 	// Credentials is the path of a credentials file, which only its owner may be able to read; "" means none.
@@ -80,12 +86,17 @@ func Open(ctx context.Context, opt Options) (*Workspace, error) {
 	if opt.Warn == nil {
 		opt.Warn = func(string) {}
 	}
-	loaded, err := manifest.Load(ctx,
-		manifest.Options{
-			ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, CredentialsPath: opt.Credentials,
-			ReadAddons: true,
-			Stdin:      opt.Stdin,
-		})
+	from := manifest.Options{
+		ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, CredentialsPath: opt.Credentials,
+		ReadAddons: opt.Objects == nil, Stdin: opt.Stdin,
+	}
+	if opt.Objects != nil {
+		from.ManifestReader = bytes.NewReader(opt.Objects)
+	}
+	loaded, err := manifest.Load(ctx, from)
+	if err == nil && opt.Objects != nil {
+		err = checkStoredObjects(loaded)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +132,30 @@ func (w *Workspace) openManifest(ctx context.Context) (err error) {
 	if w.ca, err = openKnownCA(filepath.Join(w.stateDir, "ca"), w.opt.CAFile); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
+	credentials := w.hostCredentials()
+	if w.opt.Objects != nil && w.opt.Credentials == "" {
+		credentials = nil
+	}
 	w.Engine, err = engine.New(engine.Config{
 		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
-		Files: apply.Files(w.loaded.Secrets.Files), Addons: w.loaded.Addons, Credentials: w.hostCredentials(),
+		Files: apply.Files(w.loaded.Secrets.Files), Addons: w.loaded.Addons, Credentials: credentials,
 		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel, RunHook: newHookRunner(filepath.Dir(w.opt.Manifest)),
 	})
 	return err
+}
+
+// checkStoredObjects returns an error if stored objects need a file of an operator's machine.
+func checkStoredObjects(loaded manifest.Loaded) error {
+	if a := loaded.Written.Addons; a != nil && a.Path != "" {
+		return &engine.ConfigError{Err: fmt.Errorf("addons.path is %s, a folder on an operator's machine: kubeone apply "+
+			"must carry out this cluster, or remove addons.path", a.Path)}
+	}
+	if hooks := loaded.Cluster.Hooks; slices.ContainsFunc(hooks, func(h desired.Hook) bool { return !h.OnHost }) {
+		return &engine.ConfigError{Err: errors.New("a hook runs on the operator's machine: use runOn: host, or carry out " +
+			"this cluster with kubeone apply")}
+	}
+	return nil
 }
 
 // Close closes all connections.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
@@ -126,10 +125,11 @@ func objectsRecover(s *scenario) {
 	for _, name := range []string{"cp-2", "cp-3"} {
 		s.rebuildHost(s.Lab.Host(name))
 	}
-	s.exportObjects(withoutProfiling()) // the hosts have new SSH keys
-	started := time.Now()
-	s.recoverCluster("--from", "surviving-member")
-	s.Logf("%5.1f s  recovery from the file of objects", time.Since(started).Seconds())
+	s.exportObjects(withoutProfiling()) // the hosts have new SSH keys, which are stored after the recovery
+	s.runCommand(10, []string{"recover", "-y", "--from", "surviving-member"}, "nodes Ready",
+		"the cluster is restored, but the steps listed above remain", "apply addon cluster-objects")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.awaitHealthy()
 	s.runKubectl("get", "configmap", "before")
 	s.nothingToDo()
 }

@@ -43,7 +43,24 @@ type ClusterSpec struct {
 	// ProviderSpec are the settings of kubeone itself.
 	// +required
 	ProviderSpec ClusterProviderSpec `json:"providerSpec"`
+	// Approval says whether the controller carries out its plans at once. Manual means that it writes a plan to
+	// status.pendingPlan and waits for the annotation cluster.k8s.io/approved-plan. If unset, it is Automatic.
+	// +optional
+	Approval Approval `json:"approval,omitempty"`
 }
+
+// Approval says whether the controller of a Cluster carries out its plans at once.
+//
+// +kubebuilder:validation:Enum=Automatic;Manual
+type Approval string
+
+// The approvals.
+const (
+	// AutomaticApproval means that plans are carried out at once.
+	AutomaticApproval Approval = "Automatic"
+	// ManualApproval means that a person approves each plan.
+	ManualApproval Approval = "Manual"
+)
 
 // ClusterConfiguration is the configuration of the control plane, in the names of kubeadm's ClusterConfiguration
 // (kubeadm.k8s.io/v1beta4). It has those fields that kubeone carries out.

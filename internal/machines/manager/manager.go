@@ -21,6 +21,7 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/machines"
+	"kubeone/internal/machines/clusters"
 	"kubeone/internal/machines/controllers"
 	"kubeone/internal/machines/pool"
 	"kubeone/internal/machines/provider"
@@ -34,10 +35,12 @@ const Lease = machines.Lease
 // Options configure the controllers of one cluster.
 type Options struct {
 	// Site must contain Access, Releases and Holder; Run sets the other fields.
-	Site    ssh.Site
-	Metrics string // address that serves metrics; "0" disables it
-	Health  string // address that serves /healthz and /readyz; "0" disables it
-	Log     *slog.Logger
+	Site ssh.Site
+	// Clusters opens clusters for the controller of Clusters; nil runs none.
+	Clusters clusters.Opener
+	Metrics  string // address that serves metrics; "0" disables it
+	Health   string // address that serves /healthz and /readyz; "0" disables it
+	Log      *slog.Logger
 	// Registry receives the metrics. Nil uses the registry that is served at Metrics.
 	Registry prometheus.Registerer
 	// SkipNameValidation lets several managers run in one process, for tests.
@@ -81,6 +84,11 @@ func Run(ctx context.Context, o Options) error {
 	options := controllers.Options{SkipNameValidation: o.SkipNameValidation, Woken: hosts.Woken()}
 	if err := controllers.Add(ctx, m, provider.Set{ssh.Name: hosts}, options); err != nil {
 		return err
+	}
+	if o.Clusters != nil {
+		if err := clusters.Add(m, o.Clusters, o.SkipNameValidation); err != nil {
+			return err
+		}
 	}
 	if err := addServing(m, c.Kubernetes, o); err != nil {
 		return err

@@ -55,6 +55,12 @@ func (o Objects) Manifest() Converted {
 	c.refuseMovedFields()
 	c.manifest.Name = o.Cluster.Metadata.Name
 	c.move("metadata.name", "name")
+	switch o.Cluster.Spec.Approval {
+	case "", v1alpha1.AutomaticApproval, v1alpha1.ManualApproval:
+	default:
+		c.addProblem("spec.approval", "the approvals are Automatic and Manual", "%q is not supported",
+			o.Cluster.Spec.Approval)
+	}
 	c.addConfiguration(o.Cluster.Spec.ClusterConfiguration)
 	for i, m := range o.Machines {
 		c.object = i + 1

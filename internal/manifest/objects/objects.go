@@ -24,9 +24,10 @@ type Objects struct {
 	Others []map[string]any
 }
 
-// KeepMetadata gives the Cluster and the Machines the names, labels and annotations of other ones for the same hosts.
+// KeepMetadata gives the Cluster and the Machines the names, labels and annotations of other ones for the same hosts,
+// and the Cluster the approval.
 func (o *Objects) KeepMetadata(from Objects) {
-	o.Cluster.Metadata = keptMetadata(from.Cluster.Metadata)
+	o.Cluster.Metadata, o.Cluster.Spec.Approval = keptMetadata(from.Cluster.Metadata), from.Cluster.Spec.Approval
 	for i := range o.Machines {
 		host := o.Machines[i].Spec.ProviderSpec.Value.CloudProviderSpec
 		for _, m := range from.Machines {
@@ -44,7 +45,9 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 func keptMetadata(m Metadata) Metadata {
 	out := Metadata{Name: m.Name, Namespace: Namespace, Labels: m.Labels, Annotations: maps.Clone(m.Annotations)}
-	delete(out.Annotations, lastApplied)
+	for _, name := range []string{lastApplied, v1alpha1.ApprovedPlanAnnotation, v1alpha1.AllowDeletionAnnotation} {
+		delete(out.Annotations, name)
+	}
 	return out
 }
 
@@ -80,6 +83,8 @@ type ClusterSpec struct {
 	v1alpha1.ClusterConfiguration `json:",inline"`
 
 	ProviderSpec ClusterProviderSpec `json:"providerSpec"`
+	// Approval has no meaning in a manifest.
+	Approval v1alpha1.Approval `json:"approval,omitempty"`
 }
 
 // ClusterProviderSpec is a v1alpha1.ClusterProviderSpec whose value is decoded.

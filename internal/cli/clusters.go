@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/machines/clusters"
+	"kubeone/internal/view"
+	"kubeone/internal/workspace"
+)
+
+// clusterOpener returns a function that opens clusters for their controller, with the options of this process.
+func clusterOpener(o workspace.Options) clusters.Opener {
+	return func(ctx context.Context, name string, objects []byte) (clusters.Session, error) {
+		o := o
+		o.Manifest, o.Objects, o.NewHosts = "Cluster "+name, objects, host.PolicyStrict
+		w, err := workspace.Open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return openCluster{w}, nil
+	}
+}
+
+// openCluster is a cluster that its controller has opened.
+type openCluster struct{ *workspace.Workspace }
+
+// Propose waits for steps that are still running and for members that are starting, and proposes an apply.
+func (c openCluster) Propose(ctx context.Context) (engine.Proposal, error) {
+	p, err := c.Engine.Propose(ctx, engine.Apply{})
+	if len(p.RunningSteps()) > 0 {
+		if err := c.Engine.Await(ctx, p); err != nil {
+			return p, err
+		}
+		p, err = c.Engine.Propose(ctx, engine.Apply{})
+	}
+	return c.Engine.ProposeUntilReady(ctx, p, err, engine.SettleTimeout, func([]engine.Pending, time.Duration) {})
+}
+
+// CarryOut carries out the proposal.
+func (c openCluster) CarryOut(ctx context.Context, p engine.Proposal, stop <-chan struct{}) (engine.Proposal, error) {
+	return c.Engine.CarryOut(ctx, p, engine.RunOptions{Stop: stop})
+}
+
+// PlanText returns the plan as "kubeone plan" prints it, without colors.
+func (openCluster) PlanText(p engine.Proposal) string {
+	var out strings.Builder
+	view.Plan(&out, view.StyleFor(&out, os.Getenv), p.Plan, view.Normal)
+	return out.String()
+}

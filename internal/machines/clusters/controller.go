@@ -1,0 +1,181 @@
+// Package clusters runs the controller of Clusters. It brings a cluster into the state that its Cluster and the
+// Machines of its hosts describe, with the plans, locks and rules of "kubeone apply".
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/engine"
+)
+
+// Session is an open cluster. Its methods observe and change the cluster as the engine does.
+type Session interface {
+	// Propose returns what an apply would do. It waits until members that are starting are ready.
+	Propose(ctx context.Context) (engine.Proposal, error)
+	// CarryOut carries out a proposal. After stop is closed, it begins no further step.
+	CarryOut(ctx context.Context, p engine.Proposal, stop <-chan struct{}) (engine.Proposal, error)
+	// PlanText returns the plan as "kubeone plan" prints it.
+	PlanText(p engine.Proposal) string
+	Close()
+}
+
+// Opener opens the cluster that these objects describe: a Cluster and its Machines, as JSON. An error means that the
+// objects are wrong.
+type Opener func(ctx context.Context, name string, objects []byte) (Session, error)
+
+// Controller reconciles Clusters.
+type Controller struct {
+	// Client writes. Reader reads from the API and not from a cache: a plan is made of the newest objects.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+	Open   Opener
+}
+
+const (
+	// checkEvery is the interval between checks of a cluster in its desired state.
+	checkEvery = 5 * time.Minute
+	// retryAfter is the time until a cluster is checked again that could not be brought into its desired state.
+	retryAfter = 30 * time.Second
+	// maxParallel is the number of Clusters that are reconciled at the same time.
+	maxParallel = 16
+)
+
+// Add adds the controller to a manager.
+func Add(m manager.Manager, open Opener, skipNameValidation bool) error {
+	c := &Controller{Client: m.GetClient(), Reader: m.GetAPIReader(), Events: m.GetEventRecorder("kubeone"), Open: open}
+	return builder.ControllerManagedBy(m).Named("cluster").For(&v1alpha1.Cluster{}).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(clustersOfMachine(m.GetClient()))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: maxParallel, SkipNameValidation: &skipNameValidation,
+		}).Complete(c)
+}
+
+// clustersOfMachine returns a function that finds the Clusters in the namespace of a Machine of the provider static.
+func clustersOfMachine(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		m, ok := o.(*v1alpha1.Machine)
+		if !ok || !isStatic(m) {
+			return nil
+		}
+		var all v1alpha1.ClusterList
+		if err := c.List(ctx, &all, client.InNamespace(m.Namespace)); err != nil {
+			return nil // the Cluster is reconciled again anyway
+		}
+		var out []reconcile.Request
+		for i := range all.Items {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+		return out
+	}
+}
+
+// Reconcile brings one cluster into its desired state, or says in the status of its Cluster why it cannot.
+func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	is := &v1alpha1.Cluster{}
+	if err := c.Reader.Get(ctx, request.NamespacedName, is); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, paused := is.Annotations[v1alpha1.PausedAnnotation]; paused || is.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	var all v1alpha1.MachineList
+	if err := c.Reader.List(ctx, &all, client.InNamespace(is.Namespace)); err != nil {
+		return reconcile.Result{}, err
+	}
+	s, err := c.open(ctx, is, all.Items)
+	if err != nil {
+		return reconcile.Result{RequeueAfter: checkEvery},
+			c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) { setFailed(status, reasonInvalid, err.Error()) })
+	}
+	defer s.Close()
+	return c.reconcileOpen(ctx, is, s)
+}
+
+func (c *Controller) open(ctx context.Context, is *v1alpha1.Cluster, all []v1alpha1.Machine) (Session, error) {
+	objects, err := encodeObjects(is, all)
+	if err != nil {
+		return nil, err
+	}
+	return c.Open(ctx, is.Name, objects)
+}
+
+// reconcileOpen proposes a plan and, if nothing forbids it, carries it out.
+func (c *Controller) reconcileOpen(ctx context.Context, is *v1alpha1.Cluster, s Session) (reconcile.Result, error) {
+	p, err := s.Propose(ctx)
+	if ctx.Err() != nil {
+		return reconcile.Result{}, ctx.Err()
+	}
+	next := nextStep(is, p, err)
+	text := ""
+	if next == awaitApproval {
+		text = s.PlanText(p)
+	}
+	if written := c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) {
+		setStatus(status, is.Generation, p, err, next, text)
+	}); written != nil {
+		return reconcile.Result{}, written
+	}
+	switch next {
+	case rest:
+		return reconcile.Result{RequeueAfter: checkEvery}, nil
+	case awaitPerson, awaitApproval:
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	c.Events.Eventf(is, nil, corev1.EventTypeNormal, "Applying", "Reconcile", "carrying out a plan of %d steps",
+		len(p.Plan.Steps))
+	after, err := s.CarryOut(context.WithoutCancel(ctx), p, ctx.Done())
+	return c.finish(ctx, is, after, err)
+}
+
+// finish writes the result of a run.
+func (c *Controller) finish(ctx context.Context, is *v1alpha1.Cluster, after engine.Proposal, err error) (
+	reconcile.Result, error) {
+	switch {
+	case ctx.Err() != nil:
+		return reconcile.Result{}, ctx.Err() // another process goes on
+	case errors.Is(err, engine.ErrWorldChanged):
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	case err != nil:
+		c.Events.Eventf(is, nil, corev1.EventTypeWarning, "ApplyFailed", "Reconcile", "%s", bound(err.Error()))
+		written := c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) {
+			setCondition(status, is.Generation, conditionReady, false, "ApplyFailed", err.Error())
+		})
+		return reconcile.Result{RequeueAfter: retryAfter}, written
+	}
+	c.Events.Eventf(is, nil, corev1.EventTypeNormal, "Applied", "Reconcile", "the plan was carried out")
+	return reconcile.Result{RequeueAfter: time.Second}, c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) {
+		setStatus(status, is.Generation, after, nil, nextStep(is, after, nil), "")
+	})
+}
+
+// writeStatus changes the status of the Cluster in the API, if the change makes a difference.
+func (c *Controller) writeStatus(ctx context.Context, is *v1alpha1.Cluster, change func(*v1alpha1.ClusterStatus)) error {
+	before := is.DeepCopy()
+	change(&is.Status)
+	if equality.Semantic.DeepEqual(before.Status, is.Status) {
+		return nil
+	}
+	if from, to := before.Status.Phase, is.Status.Phase; from != to {
+		c.Events.Eventf(is, nil, corev1.EventTypeNormal, string(to), "Reconcile", "%s", describe(is.Status))
+	}
+	err := c.Client.Status().Patch(ctx, is, client.MergeFrom(before))
+	if err != nil {
+		return fmt.Errorf("write the status of the Cluster %s: %w", is.Name, client.IgnoreNotFound(err))
+	}
+	return nil
+}
