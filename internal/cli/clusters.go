@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,13 @@ import (
 func clusterOpener(o workspace.Options) clusters.Opener {
 	return func(ctx context.Context, name string, objects []byte) (clusters.Session, error) {
 		o := o
+		if o.BundleDir != "" {
+			bundles, err := filepath.Glob(filepath.Join(o.BundleDir, "*.tar"))
+			if err != nil {
+				return nil, err
+			}
+			o.Bundles = slices.Concat(o.Bundles, bundles)
+		}
 		o.Manifest, o.Objects, o.NewHosts = "Cluster "+name, objects, host.PolicyStrict
 		w, err := workspace.Open(ctx, o)
 		if err != nil {
@@ -42,8 +51,8 @@ func (c openCluster) Propose(ctx context.Context) (engine.Proposal, error) {
 }
 
 // CarryOut carries out the proposal.
-func (c openCluster) CarryOut(ctx context.Context, p engine.Proposal, stop <-chan struct{}) (engine.Proposal, error) {
-	return c.Engine.CarryOut(ctx, p, engine.RunOptions{Stop: stop})
+func (c openCluster) CarryOut(ctx context.Context, p engine.Proposal, o engine.RunOptions) (engine.Proposal, error) {
+	return c.Engine.CarryOut(ctx, p, o)
 }
 
 // PlanText returns the plan as "kubeone plan" prints it, without colors.

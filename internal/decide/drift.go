@@ -112,8 +112,8 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
-// differsFromApplied reports whether another digest of the addon was applied. Stored objects may have been edited in the
-// cluster since then, and now be the same as the desired ones.
+// differsFromApplied reports whether another digest of the addon was applied. Stored objects may have been edited in
+// the cluster since then, and now be the same as the desired ones.
 func (v *view) differsFromApplied(name, want string) bool {
 	applied := v.in.Is.API.Addons[name]
 	if _, compared := v.in.Is.API.Compared[name]; name == desired.ClusterAddon && applied != "" && compared {

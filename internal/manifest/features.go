@@ -101,7 +101,11 @@ func (l *loader) readFeature(f featureFile) {
 			l.reportPath(namePath, Error, "keep one of them", "cannot be set together with "+contentPath)
 			return
 		}
-		data, err := readFeatureFile(l.absolutePath(*f.file))
+		var data []byte
+		err := l.refuseFile()
+		if err == nil {
+			data, err = readFeatureFile(l.absolutePath(*f.file))
+		}
 		if err != nil {
 			l.reportPath(namePath, Error, "the path is relative to the manifest directory", err.Error())
 			l.explained = append(l.explained, namePath)

@@ -41,6 +41,8 @@ type Options struct {
 	// Getenv returns the value of an environment variable: TF_WORKSPACE, TF_DATA_DIR, those that parameters of addons
 	// name, and the credentials of an external cloud. The default is os.Getenv.
 	Getenv func(name string) string
+	// NoFiles makes a manifest that names files an error, because it comes from another machine.
+	NoFiles bool
 	// ReadAddons makes Load read and render the operator's own addons, which are in a folder next to the manifest.
 	ReadAddons bool
 	// Home replaces "~" in paths that begin with "~/". The default is the user's home directory.

@@ -223,7 +223,11 @@ func (l *loader) readCABundle() {
 	at := l.where.findPosition(path)
 	at.Path = path
 	l.where[path] = at
-	data, err := readFile(l.absolutePath(ca.File))
+	var data []byte
+	err := l.refuseFile()
+	if err == nil {
+		data, err = readFile(l.absolutePath(ca.File))
+	}
 	switch {
 	case err != nil:
 		l.reportPath(path, Error, "the path is relative to the manifest directory", err.Error())
@@ -233,6 +237,14 @@ func (l *loader) readCABundle() {
 		ca.Bundle, ca.File = string(data), ""
 		l.where["certificateAuthority.bundle"] = at
 	}
+}
+
+// refuseFile returns an error if the manifest must not name files.
+func (l *loader) refuseFile() error {
+	if l.NoFiles {
+		return errors.New("is a file on another machine: write its content into the manifest instead")
+	}
+	return nil
 }
 
 // absolutePath returns the absolute form of a path in the manifest: "~/" is the home directory, and other relative

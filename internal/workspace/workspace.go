@@ -88,7 +88,7 @@ func Open(ctx context.Context, opt Options) (*Workspace, error) {
 	}
 	from := manifest.Options{
 		ManifestPath: opt.Manifest, TerraformPath: opt.Terraform, CredentialsPath: opt.Credentials,
-		ReadAddons: opt.Objects == nil, Stdin: opt.Stdin,
+		ReadAddons: opt.Objects == nil, NoFiles: opt.Objects != nil, Stdin: opt.Stdin,
 	}
 	if opt.Objects != nil {
 		from.ManifestReader = bytes.NewReader(opt.Objects)

@@ -124,7 +124,7 @@ func planAwaitsApproval(s *scenario) {
 	s.checkEqual("the plan that waits", strings.TrimSpace(planned.Stdout), strings.TrimSpace(pending("text")))
 	before := s.readStarted(s.Members())
 	s.patchCluster(`{"metadata":{"annotations":{"cluster.k8s.io/approved-plan":"sha256:0"}}}`)
-	s.patchCluster(`{"spec":{"clusterNetwork":{"serviceDomain":"cluster.local"}}}`) // a new generation
+	s.patchCluster(`{"spec":{"apiServer":{"certSANs":["other.example.com"]}}}`) // a new generation
 	s.awaitCluster("AwaitingApproval")
 	s.checkEqual("what runs since when", before, s.readStarted(s.Members()))
 	s.patchCluster(`{"metadata":{"annotations":{"cluster.k8s.io/approved-plan":"` + pending("digest") + `"}}}`)

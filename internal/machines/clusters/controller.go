@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/apply"
 	"kubeone/internal/engine"
 )
 
@@ -26,8 +27,8 @@ import (
 type Session interface {
 	// Propose returns what an apply would do. It waits until members that are starting are ready.
 	Propose(ctx context.Context) (engine.Proposal, error)
-	// CarryOut carries out a proposal. After stop is closed, it begins no further step.
-	CarryOut(ctx context.Context, p engine.Proposal, stop <-chan struct{}) (engine.Proposal, error)
+	// CarryOut carries out a proposal.
+	CarryOut(ctx context.Context, p engine.Proposal, o engine.RunOptions) (engine.Proposal, error)
 	// PlanText returns the plan as "kubeone plan" prints it.
 	PlanText(p engine.Proposal) string
 	Close()
@@ -44,6 +45,8 @@ type Controller struct {
 	Reader client.Reader
 	Events events.EventRecorder
 	Open   Opener
+	// Emit receives every event of every run; nil disables it.
+	Emit func(apply.Event)
 }
 
 const (
@@ -56,8 +59,10 @@ const (
 )
 
 // Add adds the controller to a manager.
-func Add(m manager.Manager, open Opener, skipNameValidation bool) error {
-	c := &Controller{Client: m.GetClient(), Reader: m.GetAPIReader(), Events: m.GetEventRecorder("kubeone"), Open: open}
+func Add(m manager.Manager, open Opener, emit func(apply.Event), skipNameValidation bool) error {
+	c := &Controller{
+		Client: m.GetClient(), Reader: m.GetAPIReader(), Events: m.GetEventRecorder("kubeone"), Open: open, Emit: emit,
+	}
 	return builder.ControllerManagedBy(m).Named("cluster").For(&v1alpha1.Cluster{}).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(clustersOfMachine(m.GetClient()))).
 		WithOptions(controller.Options{
@@ -100,7 +105,10 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	s, err := c.open(ctx, is, all.Items)
 	if err != nil {
 		return reconcile.Result{RequeueAfter: checkEvery},
-			c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) { setFailed(status, reasonInvalid, err.Error()) })
+			c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) {
+				status.ObservedGeneration, status.PendingPlan = is.Generation, nil
+				setFailed(status, reasonInvalid, err.Error())
+			})
 	}
 	defer s.Close()
 	return c.reconcileOpen(ctx, is, s)
@@ -138,7 +146,8 @@ func (c *Controller) reconcileOpen(ctx context.Context, is *v1alpha1.Cluster, s 
 	}
 	c.Events.Eventf(is, nil, corev1.EventTypeNormal, "Applying", "Reconcile", "carrying out a plan of %d steps",
 		len(p.Plan.Steps))
-	after, err := s.CarryOut(context.WithoutCancel(ctx), p, ctx.Done())
+	// When the process ends, running steps finish and no others begin.
+	after, err := s.CarryOut(context.WithoutCancel(ctx), p, engine.RunOptions{Stop: ctx.Done(), Emit: c.Emit})
 	return c.finish(ctx, is, after, err)
 }
 
@@ -153,7 +162,7 @@ func (c *Controller) finish(ctx context.Context, is *v1alpha1.Cluster, after eng
 	case err != nil:
 		c.Events.Eventf(is, nil, corev1.EventTypeWarning, "ApplyFailed", "Reconcile", "%s", bound(err.Error()))
 		written := c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) {
-			setCondition(status, is.Generation, conditionReady, false, "ApplyFailed", err.Error())
+			setReady(status, is.Generation, false, "ApplyFailed", err.Error())
 		})
 		return reconcile.Result{RequeueAfter: retryAfter}, written
 	}
@@ -164,7 +173,8 @@ func (c *Controller) finish(ctx context.Context, is *v1alpha1.Cluster, after eng
 }
 
 // writeStatus changes the status of the Cluster in the API, if the change makes a difference.
-func (c *Controller) writeStatus(ctx context.Context, is *v1alpha1.Cluster, change func(*v1alpha1.ClusterStatus)) error {
+func (c *Controller) writeStatus(ctx context.Context, is *v1alpha1.Cluster,
+	change func(*v1alpha1.ClusterStatus)) error {
 	before := is.DeepCopy()
 	change(&is.Status)
 	if equality.Semantic.DeepEqual(before.Status, is.Status) {

@@ -36,7 +36,7 @@ type fakeSession struct {
 
 func (s *fakeSession) Propose(context.Context) (engine.Proposal, error) { return s.proposal, s.err }
 
-func (s *fakeSession) CarryOut(context.Context, engine.Proposal, <-chan struct{}) (engine.Proposal, error) {
+func (s *fakeSession) CarryOut(context.Context, engine.Proposal, engine.RunOptions) (engine.Proposal, error) {
 	s.runs++
 	return newProposal(fsm.Nothing), s.failure
 }
@@ -65,7 +65,8 @@ func newProposal(route fsm.Route, steps ...plan.Step) engine.Proposal {
 }
 
 // newController returns a controller for a Cluster with one Machine, and a function that reads the Cluster.
-func newController(t *testing.T, s *fakeSession, change func(*v1alpha1.Cluster)) (*Controller, func() v1alpha1.Cluster) {
+func newController(t *testing.T, s *fakeSession, change func(*v1alpha1.Cluster)) (*Controller,
+	func() v1alpha1.Cluster) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -123,13 +124,25 @@ func TestWhatTheControllerDoes(t *testing.T) {
 		runs    int
 		pending bool
 	}{
-		"nothing to do":     {session: fakeSession{proposal: newProposal(fsm.Nothing)}, phase: v1alpha1.ClusterRunning},
-		"a plan":            {session: fakeSession{proposal: planned}, phase: v1alpha1.ClusterRunning, runs: 1},
-		"a failed run":      {session: fakeSession{proposal: planned, failure: errors.New("disk full")}, phase: v1alpha1.ClusterUpdating, runs: 1},
-		"a changed world":   {session: fakeSession{proposal: planned, failure: engine.ErrWorldChanged}, phase: v1alpha1.ClusterUpdating, runs: 1},
-		"refused":           {session: fakeSession{proposal: refused}, phase: v1alpha1.ClusterFailed, reason: "Refused"},
-		"only for a person": {session: fakeSession{proposal: operator}, phase: v1alpha1.ClusterFailed, reason: "OperatorNeeded"},
-		"not observed":      {session: fakeSession{err: errors.New("no route")}, phase: v1alpha1.ClusterFailed, reason: "NotObserved"},
+		"nothing to do": {session: fakeSession{proposal: newProposal(fsm.Nothing)}, phase: v1alpha1.ClusterRunning},
+		"a plan":        {session: fakeSession{proposal: planned}, phase: v1alpha1.ClusterRunning, runs: 1},
+		"a failed run": {
+			session: fakeSession{proposal: planned, failure: errors.New("disk full")},
+			phase:   v1alpha1.ClusterUpdating, runs: 1,
+		},
+		"a changed world": {
+			session: fakeSession{proposal: planned, failure: engine.ErrWorldChanged},
+			phase:   v1alpha1.ClusterUpdating, runs: 1,
+		},
+		"refused": {session: fakeSession{proposal: refused}, phase: v1alpha1.ClusterFailed, reason: "Refused"},
+		"only for a person": {
+			session: fakeSession{proposal: operator},
+			phase:   v1alpha1.ClusterFailed, reason: "OperatorNeeded",
+		},
+		"not observed": {
+			session: fakeSession{err: errors.New("no route")},
+			phase:   v1alpha1.ClusterFailed, reason: "NotObserved",
+		},
 		"wrong objects": {
 			change: func(c *v1alpha1.Cluster) { c.Spec.KubernetesVersion = "wrong" }, phase: v1alpha1.ClusterFailed,
 			reason: "InvalidConfiguration",
@@ -146,7 +159,8 @@ func TestWhatTheControllerDoes(t *testing.T) {
 			phase: v1alpha1.ClusterAwaitingApproval, pending: true,
 		},
 		"approved": {
-			change: manual(planned.Plan.Digest()), session: fakeSession{proposal: planned}, phase: v1alpha1.ClusterRunning, runs: 1,
+			change: manual(planned.Plan.Digest()), session: fakeSession{proposal: planned}, phase: v1alpha1.ClusterRunning,
+			runs: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +178,9 @@ func TestWhatTheControllerDoes(t *testing.T) {
 			if got.Phase != c.phase || reason != c.reason || c.session.runs != c.runs {
 				t.Errorf("phase %q, reason %q, %d runs; want %q, %q, %d", got.Phase, reason, c.session.runs, c.phase, c.reason,
 					c.runs)
+			}
+			if c.phase != "" && got.ObservedGeneration != 3 {
+				t.Errorf("observed generation %d", got.ObservedGeneration)
 			}
 			if c.pending != (got.PendingPlan != nil) || c.pending && *got.PendingPlan !=
 				(v1alpha1.PendingPlan{Digest: planned.Plan.Digest(), Text: "the plan\n"}) {
@@ -186,7 +203,8 @@ func TestTheStatusOfACluster(t *testing.T) {
 		return read().Status
 	}
 	got := reconcileOnce()
-	if got.ErrorMessage == nil || !strings.Contains(*got.ErrorMessage, "cannot be changed") || got.Conditions[0].Status != "False" {
+	if got.ErrorMessage == nil || !strings.Contains(*got.ErrorMessage, "cannot be changed") ||
+		got.Conditions[0].Status != "False" {
 		t.Errorf("a refused change: %+v", got)
 	}
 	s.proposal = newProposal(fsm.Nothing)

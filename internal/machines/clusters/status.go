@@ -55,7 +55,8 @@ func nextStep(is *v1alpha1.Cluster, p engine.Proposal, err error) action {
 }
 
 // setStatus describes a proposal. text is the plan that waits for approval.
-func setStatus(status *v1alpha1.ClusterStatus, generation int64, p engine.Proposal, err error, next action, text string) {
+func setStatus(status *v1alpha1.ClusterStatus, generation int64, p engine.Proposal, err error, next action,
+	text string) {
 	status.ObservedGeneration, status.PendingPlan = generation, nil
 	if len(p.Decisions) > 0 {
 		setObserved(status, p)
@@ -64,18 +65,18 @@ func setStatus(status *v1alpha1.ClusterStatus, generation int64, p engine.Propos
 	case rest:
 		clearError(status)
 		status.Phase = v1alpha1.ClusterRunning
-		setCondition(status, generation, conditionReady, true, "Matches", "the cluster is in its desired state")
+		setReady(status, generation, true, "Matches", "the cluster is in its desired state")
 	case awaitApproval:
 		clearError(status)
 		status.Phase = v1alpha1.ClusterAwaitingApproval
 		status.PendingPlan = &v1alpha1.PendingPlan{Digest: p.Plan.Digest(), Text: text}
-		setCondition(status, generation, conditionReady, false, "AwaitingApproval", fmt.Sprintf(
+		setReady(status, generation, false, "AwaitingApproval", fmt.Sprintf(
 			"a plan of %d steps waits for the annotation %s: %s", len(p.Plan.Steps), v1alpha1.ApprovedPlanAnnotation,
 			p.Plan.Digest()))
 	case carryOut:
 		clearError(status)
 		status.Phase = v1alpha1.ClusterUpdating
-		setCondition(status, generation, conditionReady, false, "Updating",
+		setReady(status, generation, false, "Updating",
 			fmt.Sprintf("a plan of %d steps is carried out", len(p.Plan.Steps)))
 	case awaitPerson:
 		reason, message := whyPerson(p, err)
@@ -110,12 +111,13 @@ func clearError(status *v1alpha1.ClusterStatus) { status.ErrorReason, status.Err
 func setFailed(status *v1alpha1.ClusterStatus, reason, message string) {
 	message = bound(message)
 	status.ErrorReason, status.ErrorMessage, status.Phase = &reason, &message, v1alpha1.ClusterFailed
-	setCondition(status, status.ObservedGeneration, conditionReady, false, reason, message)
+	setReady(status, status.ObservedGeneration, false, reason, message)
 }
 
-func setCondition(status *v1alpha1.ClusterStatus, generation int64, kind string, holds bool, reason, message string) {
+func setReady(status *v1alpha1.ClusterStatus, generation int64, holds bool, reason, message string) {
 	c := metav1.Condition{
-		Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: bound(message), ObservedGeneration: generation,
+		Type: conditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: bound(message),
+		ObservedGeneration: generation,
 	}
 	if holds {
 		c.Status = metav1.ConditionTrue
@@ -126,7 +128,7 @@ func setCondition(status *v1alpha1.ClusterStatus, generation int64, kind string,
 // maxMessage is the maximum length of a message in a status, in bytes.
 const maxMessage = 4000
 
-// bound shortens a message, parts of which may come from hosts.
+// bound shortens a message, because hosts may have written parts of it.
 func bound(message string) string {
 	if len(message) <= maxMessage {
 		return message

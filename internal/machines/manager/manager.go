@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Clusters != nil {
-		if err := clusters.Add(m, o.Clusters, o.SkipNameValidation); err != nil {
+		if err := clusters.Add(m, o.Clusters, o.Site.Record, o.SkipNameValidation); err != nil {
 			return err
 		}
 	}
