@@ -114,11 +114,13 @@ func TestObjectsFromAnotherMachineNameNoFiles(t *testing.T) {
 		"certificateAuthority.file": "certificateAuthority: {file: /etc/hostname}",
 		"policyFilePath":            "features: {staticAuditLog: {enable: true, config: {policyFilePath: /etc/hostname}}}",
 	} {
-		file := strings.Replace(clusterFile, "      cloudProvider: {none: {}}\n", "      cloudProvider: {none: {}}\n      "+text+"\n", 1)
+		const line = "      cloudProvider: {none: {}}\n"
+		file := strings.Replace(clusterFile, line, line+"      "+text+"\n", 1)
 		_, err := manifest.Load(t.Context(), manifest.Options{
 			ManifestPath: "cluster.yaml", ManifestReader: strings.NewReader(file), NoFiles: true,
 		})
-		if err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), "a file on another machine") {
+		if err == nil || !strings.Contains(err.Error(), field) ||
+			!strings.Contains(err.Error(), "a file on another machine") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
