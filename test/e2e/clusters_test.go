@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,13 +48,18 @@ func TestClusterController(t *testing.T) {
 		part{"an edited version is carried out under load, through a kill of the controller", func(s *scenario) {
 			under := s.startLoad()
 			s.patchCluster(`{"spec":{"kubernetesVersion":"` + newest + `"}}`)
-			s.eventually("a control-plane host runs the new version", 10*time.Minute, s.clusterSays(
-				`{.status.versions[?(@.component=="kube-apiserver")].versions}`, newest))
+			s.eventually("a kubelet of the new version", 10*time.Minute, func(ctx context.Context) error {
+				got, err := s.Kube(ctx, "get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}")
+				if err == nil && !strings.Contains(got, newest) {
+					err = errors.New(got)
+				}
+				return err
+			})
 			running.Kill()
 			running = s.startClusterController()
 			s.awaitCluster("Running")
-			s.endLoad(under)
 			s.everythingRuns(newest)
+			s.endLoad(under)
 		}},
 	)
 }
