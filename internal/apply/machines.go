@@ -10,6 +10,8 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
 )
@@ -49,24 +51,35 @@ func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) erro
 	return client.Merge(ctx, o, patch)
 }
 
-// allowDeletion annotates the Clusters among the objects, which the API otherwise refuses to delete.
-func allowDeletion(ctx context.Context, client API, p step.RemoveAddonParams) error {
-	type object = map[string]any
-	patch, err := json.Marshal(object{"metadata": object{"annotations": object{v1alpha1.AllowDeletionAnnotation: "true"}}})
-	if err != nil {
-		return err
-	}
-	for _, d := range p.Delete {
-		o := &unstructured.Unstructured{}
-		o.SetAPIVersion(d.APIVersion)
-		o.SetKind(d.Kind)
-		o.SetNamespace(d.Namespace)
-		o.SetName(d.Name)
-		if d.Kind != "Cluster" || o.GroupVersionKind().GroupVersion() != v1alpha1.GroupVersion() {
-			continue
-		}
-		if err := client.Merge(ctx, o, patch); err != nil && !apierrors.IsNotFound(err) {
+// prepareDeletion allows the deletion of the Clusters among the objects, and lets their Machines go without their
+// hosts. It first pauses the Clusters: otherwise their controller would remove the hosts of deleted Machines.
+func prepareDeletion(ctx context.Context, client API, objects []observed.AddonObject) error {
+	type values = map[string]any
+	for _, change := range []struct {
+		kind  string
+		patch values
+	}{
+		{"Cluster", values{"annotations": values{
+			v1alpha1.AllowDeletionAnnotation: "true", v1alpha1.PausedAnnotation: "",
+		}}},
+		{"Machine", values{"finalizers": nil}},
+	} {
+		patch, err := json.Marshal(values{"metadata": change.patch})
+		if err != nil {
 			return err
+		}
+		for _, d := range objects {
+			o := &unstructured.Unstructured{}
+			o.SetAPIVersion(d.APIVersion)
+			o.SetKind(d.Kind)
+			o.SetNamespace(d.Namespace)
+			o.SetName(d.Name)
+			if d.Kind != change.kind || o.GroupVersionKind().GroupVersion() != v1alpha1.GroupVersion() {
+				continue
+			}
+			if err := client.Merge(ctx, o, patch); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
 		}
 	}
 	return nil
@@ -75,8 +88,10 @@ func allowDeletion(ctx context.Context, client API, p step.RemoveAddonParams) er
 // removeAddon deletes the objects of an addon.
 func (r *Run) removeAddon(ctx context.Context, client API, s plan.Step) error {
 	p := step.ParamsOf[step.RemoveAddonParams](s.Intent)
-	if err := allowDeletion(ctx, client, p); err != nil {
-		return err
+	if p.Addon == desired.ClusterAddon {
+		if err := prepareDeletion(ctx, client, p.Delete); err != nil {
+			return err
+		}
 	}
 	if err := client.RemoveAddon(ctx, p.Addon, p.Delete); err != nil {
 		return err

@@ -38,14 +38,23 @@ func clusterOpener(o workspace.Options) clusters.Opener {
 // openCluster is a cluster that its controller has opened.
 type openCluster struct{ *workspace.Workspace }
 
-// Propose waits for steps that are still running and for members that are starting, and proposes an apply.
-func (c openCluster) Propose(ctx context.Context) (engine.Proposal, error) {
-	p, err := c.Engine.Propose(ctx, engine.Apply{})
+// HostID returns the ID of the host with this address.
+func (c openCluster) HostID(address string) (string, error) {
+	ids, err := c.HostIDs("the Machine", address)
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// Propose waits for steps that are still running and for members that are starting, and proposes a plan.
+func (c openCluster) Propose(ctx context.Context, r engine.Request) (engine.Proposal, error) {
+	p, err := c.Engine.Propose(ctx, r)
 	if len(p.RunningSteps()) > 0 {
 		if err := c.Engine.Await(ctx, p); err != nil {
 			return p, err
 		}
-		p, err = c.Engine.Propose(ctx, engine.Apply{})
+		p, err = c.Engine.Propose(ctx, r)
 	}
 	return c.Engine.ProposeUntilReady(ctx, p, err, engine.SettleTimeout, func([]engine.Pending, time.Duration) {})
 }

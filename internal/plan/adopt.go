@@ -21,6 +21,9 @@ func Adopt(in decide.Input) (Plan, error) {
 	case api.Record.IsUnreadable(observed.RecordAddons):
 		return b.plan, errors.New("the record of the cluster cannot be read; see kubeone status")
 	}
+	if pool := api.Pool; pool != nil && (pool.Problem != "" || pool.More) {
+		return b.plan, errors.New("the Machines of the cluster cannot be read; see kubeone status")
+	}
 	hasObjects := api.Addons[desired.ClusterAddon] != ""
 	switch {
 	case in.Want.Objects && !hasObjects:

@@ -42,6 +42,9 @@ func TestAdoptStoresOrDeletesObjectsOnly(t *testing.T) {
 		"a manifest already": {},
 		"no API":             {change: func(api *observed.API) { api.Reached = observed.No }, wrong: "does not answer"},
 		"no record":          {change: func(api *observed.API) { api.Record = nil }, wrong: "install it"},
+		"unknown Machines": {change: func(api *observed.API) {
+			api.Pool = &observed.Pool{Problem: "no rights"}
+		}, wrong: "Machines"},
 		"a broken record": {change: func(api *observed.API) {
 			api.Record = &observed.Record{Unreadable: map[string]string{observed.RecordAddons: "broken"}}
 		}, wrong: "cannot be read"},

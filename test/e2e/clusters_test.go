@@ -45,6 +45,7 @@ func TestClusterController(t *testing.T) {
 		part{"a plan waits for its approval", planAwaitsApproval},
 		part{"a wrong version is refused, and the error is cleared", wrongVersionIsRefused},
 		part{"a Machine becomes a worker", machineBecomesWorker},
+		part{"a control-plane host leaves with its Machine, and joins again", machineIsReplaced},
 		part{"an edited version is carried out under load, through a kill of the controller", func(s *scenario) {
 			under := s.startLoad()
 			s.patchCluster(`{"spec":{"kubernetesVersion":"` + newest + `"}}`)
@@ -156,19 +157,37 @@ func wrongVersionIsRefused(s *scenario) {
 	s.checkEqual("what runs since when", before, s.readStarted(s.Members()))
 }
 
-func machineBecomesWorker(s *scenario) {
-	spare := s.Lab.Spares()[0]
-	s.must(s.Lab.SetSpare(s.Context(), spare, false))
-	s.exportObjects() // with a Machine of the new worker
+// createMachine creates the Machine of a host as the file of objects has it.
+func (s *scenario) createMachine(host string) {
+	s.Helper()
 	text, err := os.ReadFile(s.Manifest)
 	s.must(err)
 	for document := range strings.SplitSeq(string(text), "---\n") {
-		if strings.Contains(document, "kind: Machine\n") && strings.Contains(document, "name: "+spare.Hostname+"\n") {
+		if strings.Contains(document, "kind: Machine\n") && strings.Contains(document, "name: "+host+"\n") {
 			path := filepath.Join(s.Dir, "machine.yaml")
 			s.must(os.WriteFile(path, []byte(document), 0o600))
 			s.runKubectl("apply", "-f", path)
 		}
 	}
+}
+
+func machineBecomesWorker(s *scenario) {
+	spare := s.Lab.Spares()[0]
+	s.must(s.Lab.SetSpare(s.Context(), spare, false))
+	s.exportObjects() // with a Machine of the new worker
+	s.createMachine(spare.Hostname)
 	s.eventually("the worker is a ready Node", 5*time.Minute, allReady(s))
 	s.awaitCluster("Running")
+}
+
+func machineIsReplaced(s *scenario) {
+	s.runKubectl("-n", "kube-system", "delete", "machines.cluster.k8s.io", "cp-3", "--timeout=300s")
+	if out, err := s.Kube(s.Context(), "get", "node", "cp-3"); err == nil {
+		s.Errorf("the Node of a deleted Machine exists:\n%s", out)
+	}
+	s.eventually("two control-plane hosts are wanted", time.Minute, s.clusterSays("{.status.controlPlane.wanted}", "2"))
+	s.createMachine("cp-3")
+	s.eventually("cp-3 is a ready Node", 5*time.Minute, allReady(s))
+	s.awaitCluster("Running")
+	s.awaitHealthy()
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/host"
 	"kubeone/internal/retry"
@@ -40,8 +41,8 @@ const (
 	pageSize = 500
 )
 
-// DeleteMachines deletes all MachineDeployments, MachineSets and Machines. It does not wait for their finalizers: the
-// controllers remove these when they have returned the hosts.
+// DeleteMachines deletes all MachineDeployments, MachineSets and Machines of the pool. It does not wait for their
+// finalizers: the controllers remove these when they have returned the hosts.
 func (r Returner) DeleteMachines(ctx context.Context) error {
 	return apicall.Retry(ctx, "delete the Machines", "", r.deleteAll)
 }
@@ -57,7 +58,7 @@ func (r Returner) deleteAll(ctx context.Context) error {
 				return err
 			}
 			for i := range all {
-				if all[i].GetDeletionTimestamp() != nil {
+				if all[i].GetDeletionTimestamp() != nil || isStatic(&all[i]) {
 					continue
 				}
 				if err := r.deleteObject(ctx, kind, &all[i]); err != nil {
@@ -70,6 +71,12 @@ func (r Returner) deleteAll(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// isStatic reports whether a Machine is a host of the cluster's own description, which does not return to a pool.
+func isStatic(o *unstructured.Unstructured) bool {
+	provider, _, _ := unstructured.NestedString(o.Object, "spec", "providerSpec", "value", "cloudProvider")
+	return provider == v1alpha1.ProviderStatic
 }
 
 func (r Returner) deleteObject(ctx context.Context, kind schema.GroupVersionResource,

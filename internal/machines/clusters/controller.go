@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,12 +22,15 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/apply"
 	"kubeone/internal/engine"
+	"kubeone/internal/plan"
 )
 
 // Session is an open cluster. Its methods observe and change the cluster as the engine does.
 type Session interface {
-	// Propose returns what an apply would do. It waits until members that are starting are ready.
-	Propose(ctx context.Context) (engine.Proposal, error)
+	// HostID returns the ID of the host with this address.
+	HostID(address string) (string, error)
+	// Propose returns the plan for a request. It waits until members that are starting are ready.
+	Propose(ctx context.Context, r engine.Request) (engine.Proposal, error)
 	// CarryOut carries out a proposal.
 	CarryOut(ctx context.Context, p engine.Proposal, o engine.RunOptions) (engine.Proposal, error)
 	// PlanText returns the plan as "kubeone plan" prints it.
@@ -91,6 +95,11 @@ func clustersOfMachine(c client.Client) handler.MapFunc {
 
 // Reconcile brings one cluster into its desired state, or says in the status of its Cluster why it cannot.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	// The Machines first: who deletes them without their hosts, as kubeone adopt does, pauses the Cluster before that.
+	var all v1alpha1.MachineList
+	if err := c.Reader.List(ctx, &all, client.InNamespace(request.Namespace)); err != nil {
+		return reconcile.Result{}, err
+	}
 	is := &v1alpha1.Cluster{}
 	if err := c.Reader.Get(ctx, request.NamespacedName, is); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -98,11 +107,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if _, paused := is.Annotations[v1alpha1.PausedAnnotation]; paused || is.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	var all v1alpha1.MachineList
-	if err := c.Reader.List(ctx, &all, client.InNamespace(is.Namespace)); err != nil {
-		return reconcile.Result{}, err
-	}
-	s, err := c.open(ctx, is, all.Items)
+	hosts := hostsOf(all.Items)
+	s, err := c.open(ctx, is, hosts)
 	if err != nil {
 		return reconcile.Result{RequeueAfter: checkEvery},
 			c.writeStatus(ctx, is, func(status *v1alpha1.ClusterStatus) {
@@ -111,23 +117,71 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 			})
 	}
 	defer s.Close()
-	return c.reconcileOpen(ctx, is, s)
+	if err := c.protect(ctx, hosts); err != nil {
+		return reconcile.Result{}, err
+	}
+	m := leaving(hosts)
+	if m == nil {
+		return c.reconcileOpen(ctx, is, s, "")
+	}
+	id, err := hostID(s, m)
+	if err != nil {
+		return reconcile.Result{RequeueAfter: checkEvery}, c.refuseDeletion(ctx, m, err)
+	}
+	if done, result, err := c.remove(ctx, is, s, m, id); done || err != nil {
+		return result, err
+	}
+	return c.reconcileOpen(ctx, is, s, id)
 }
 
-func (c *Controller) open(ctx context.Context, is *v1alpha1.Cluster, all []v1alpha1.Machine) (Session, error) {
-	objects, err := encodeObjects(is, all)
+// remove makes the host of a Machine leave the cluster. It returns false if that is refused; the status of the Machine
+// then says why.
+func (c *Controller) remove(ctx context.Context, is *v1alpha1.Cluster, s Session, m *v1alpha1.Machine, id string) (
+	bool, reconcile.Result, error) {
+	p, err := s.Propose(ctx, engine.Remove{Host: id})
+	switch {
+	case ctx.Err() != nil:
+		return true, reconcile.Result{}, ctx.Err()
+	case err != nil || nextStep(is, p, nil) == awaitPerson:
+		_, why := whyPerson(p, err)
+		return false, reconcile.Result{}, c.refuseDeletion(ctx, m, errors.New(why))
+	case len(p.Plan.Steps) == 0:
+		return true, reconcile.Result{RequeueAfter: time.Second}, c.release(ctx, m)
+	}
+	if err := c.refuseDeletion(ctx, m, nil); err != nil {
+		return true, reconcile.Result{}, err
+	}
+	result, err := c.carryOutProposal(ctx, is, s, p, nil)
+	return true, result, err
+}
+
+func (c *Controller) open(ctx context.Context, is *v1alpha1.Cluster, hosts []*v1alpha1.Machine) (Session, error) {
+	objects, err := encodeObjects(is, hosts)
 	if err != nil {
 		return nil, err
 	}
 	return c.Open(ctx, is.Name, objects)
 }
 
-// reconcileOpen proposes a plan and, if nothing forbids it, carries it out.
-func (c *Controller) reconcileOpen(ctx context.Context, is *v1alpha1.Cluster, s Session) (reconcile.Result, error) {
-	p, err := s.Propose(ctx)
+// reconcileOpen proposes an apply and, if nothing forbids it, carries it out. leaving is the ID of a host that is to
+// leave the cluster and cannot yet. It stays a host of the cluster, but does not join again.
+func (c *Controller) reconcileOpen(ctx context.Context, is *v1alpha1.Cluster, s Session, leaving string) (
+	reconcile.Result, error) {
+	p, err := s.Propose(ctx, engine.Apply{})
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err()
 	}
+	if slices.ContainsFunc(p.Plan.Steps, func(s plan.Step) bool {
+		return leaving != "" && s.Host == leaving && s.Intent.Kind.Joins()
+	}) {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	return c.carryOutProposal(ctx, is, s, p, err)
+}
+
+// carryOutProposal carries out a plan if nothing forbids it. err is the error that came with the proposal.
+func (c *Controller) carryOutProposal(ctx context.Context, is *v1alpha1.Cluster, s Session, p engine.Proposal,
+	err error) (reconcile.Result, error) {
 	next := nextStep(is, p, err)
 	text := ""
 	if next == awaitApproval {

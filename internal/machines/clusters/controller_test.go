@@ -23,6 +23,7 @@ import (
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
 )
 
@@ -30,13 +31,28 @@ import (
 type fakeSession struct {
 	proposal engine.Proposal
 	err      error // of Propose
+	removal  engine.Proposal
+	refusal  error // of a removal
 	failure  error // of CarryOut
 	runs     int
+	removed  []string // IDs of hosts
 }
 
-func (s *fakeSession) Propose(context.Context) (engine.Proposal, error) { return s.proposal, s.err }
+func (*fakeSession) HostID(address string) (string, error) { return "host " + address, nil }
 
-func (s *fakeSession) CarryOut(context.Context, engine.Proposal, engine.RunOptions) (engine.Proposal, error) {
+func (s *fakeSession) Propose(_ context.Context, r engine.Request) (engine.Proposal, error) {
+	if remove, ok := r.(engine.Remove); ok {
+		s.removal.Request = remove
+		return s.removal, s.refusal
+	}
+	return s.proposal, s.err
+}
+
+func (s *fakeSession) CarryOut(_ context.Context, p engine.Proposal, _ engine.RunOptions) (engine.Proposal, error) {
+	if remove, ok := p.Request.(engine.Remove); ok {
+		s.removed, s.removal = append(s.removed, remove.Host), newProposal(fsm.Nothing)
+		return s.removal, s.failure
+	}
 	s.runs++
 	return newProposal(fsm.Nothing), s.failure
 }
@@ -77,10 +93,14 @@ func newController(t *testing.T, s *fakeSession, change func(*v1alpha1.Cluster))
 		change(is)
 	}
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Namespace: "kube-system"}}
-	machine.Spec.ProviderSpec.Value.CloudProvider = v1alpha1.ProviderStatic
+	machine.Spec.ProviderSpec.Value = v1alpha1.ProviderConfig{
+		CloudProvider:     v1alpha1.ProviderStatic,
+		CloudProviderSpec: &runtime.RawExtension{Raw: []byte(`{"publicAddress":"a"}`)},
+	}
 	pooled := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "pooled", Namespace: "kube-system"}}
 	pooled.Spec.ProviderSpec.Value.CloudProvider = "ssh"
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(is, machine, pooled).WithStatusSubresource(is).Build()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(is, machine, pooled).
+		WithStatusSubresource(is, machine).Build()
 	c := &Controller{Client: api, Reader: api, Events: events.NewFakeRecorder(100)}
 	c.Open = func(_ context.Context, name string, objects []byte) (Session, error) {
 		text := string(objects)
@@ -222,5 +242,52 @@ func TestTheStatusOfACluster(t *testing.T) {
 	}
 	if text := strings.Join(versions, ", "); text != "kube-apiserver 1.36.1, kubelet 1.36.1 1.36.3" {
 		t.Errorf("versions %s", text)
+	}
+}
+
+// A host leaves the cluster before its Machine disappears.
+func TestADeletedMachine(t *testing.T) {
+	t.Parallel()
+	s := &fakeSession{
+		proposal: newProposal(fsm.Nothing), removal: newProposal(fsm.Nothing, plan.Step{ID: "drain-node/cp-1"}),
+		refusal: errors.New("etcd would lose its quorum"),
+	}
+	controller, _ := newController(t, s, nil)
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "kube-system", Name: "prod"}}
+	key := client.ObjectKey{Namespace: "kube-system", Name: "cp-1"}
+	reconcileOnce := func() (m v1alpha1.Machine, exists bool) {
+		t.Helper()
+		if _, err := controller.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		err := controller.Client.Get(t.Context(), key, &m)
+		return m, err == nil
+	}
+	m, _ := reconcileOnce()
+	if len(m.Finalizers) != 1 {
+		t.Fatalf("finalizers %q", m.Finalizers)
+	}
+	if err := controller.Client.Delete(t.Context(), &m); err != nil {
+		t.Fatal(err)
+	}
+	m, exists := reconcileOnce()
+	if !exists || m.Status.ErrorMessage == nil || *m.Status.ErrorMessage != "etcd would lose its quorum" {
+		t.Errorf("refused: %v, %+v", exists, m.Status)
+	}
+	s.proposal = newProposal(fsm.Repair, plan.Step{ID: "start/cp-2"})
+	if reconcileOnce(); s.runs != 1 {
+		t.Error("the rest of the cluster is not repaired")
+	}
+	s.proposal = newProposal(fsm.Join, plan.Step{Host: "host a", Intent: step.Intent{Kind: step.JoinFinish}})
+	if reconcileOnce(); s.runs != 1 {
+		t.Error("a host that is to leave joins again")
+	}
+	s.refusal = nil
+	m, exists = reconcileOnce()
+	if !exists || m.Status.ErrorMessage != nil || len(s.removed) != 1 || s.removed[0] != "host a" {
+		t.Errorf("removed %q, exists %v: %+v", s.removed, exists, m.Status)
+	}
+	if _, exists = reconcileOnce(); exists || len(s.removed) != 1 {
+		t.Errorf("removed %q, exists %v", s.removed, exists)
 	}
 }

@@ -21,19 +21,14 @@ type list struct {
 }
 
 // encodeObjects returns the Cluster and the Machines of its hosts as JSON, without what the API and controllers write.
-// Machines that are being deleted are not among them.
-func encodeObjects(is *v1alpha1.Cluster, all []v1alpha1.Machine) ([]byte, error) {
+func encodeObjects(is *v1alpha1.Cluster, hosts []*v1alpha1.Machine) ([]byte, error) {
 	version := v1alpha1.GroupVersion().String()
 	cluster := &v1alpha1.Cluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "Cluster"},
 		ObjectMeta: metav1.ObjectMeta{Name: is.Name, Namespace: is.Namespace}, Spec: is.Spec,
 	}
 	out := list{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []any{cluster}}
-	for i := range all {
-		m := &all[i]
-		if !isStatic(m) || m.DeletionTimestamp != nil {
-			continue
-		}
+	for _, m := range hosts {
 		out.Items = append(out.Items, &v1alpha1.Machine{
 			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "Machine"},
 			ObjectMeta: metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace}, Spec: m.Spec,

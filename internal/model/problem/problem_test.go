@@ -57,6 +57,7 @@ func sampleParameters() Parameters {
 		"known":  "sha256:aaaa", "offered": "SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8",
 		"advice":   "put the hostname back",
 		"endpoint": "lb.example.com:6443", "version": "1.36.3", "voters": 3, "wanted": "beta",
+		"described": "a manifest", "given": "a Cluster and Machines", "form": "objects",
 	}
 }
 
