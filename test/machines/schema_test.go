@@ -85,8 +85,8 @@ func checkDefinitions(t *testing.T, s *server) {
 	if err := s.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Items) != 3 {
-		t.Errorf("%d definitions, want 3", len(list.Items))
+	if len(list.Items) != 4 {
+		t.Errorf("%d definitions, want 4", len(list.Items))
 	}
 	for _, crd := range list.Items {
 		for _, condition := range crd.Status.Conditions {
