@@ -232,6 +232,10 @@ func TestTheStatusOfACluster(t *testing.T) {
 	if got.ErrorReason != nil || got.ErrorMessage != nil || got.Conditions[0].Status != "True" {
 		t.Errorf("the error is not cleared: %+v", got)
 	}
+	s.proposal.Plan.Unlike = []string{"cp-1: an edited file"}
+	if c := reconcileOnce().Conditions[0]; c.Status != "False" || !strings.Contains(c.Message, "an edited file") {
+		t.Errorf("a difference that no step changes: %+v", c)
+	}
 	if len(got.APIEndpoints) != 1 || got.APIEndpoints[0] != (v1alpha1.APIEndpoint{Host: "lb.example.com", Port: 6443}) ||
 		*got.ControlPlane != (v1alpha1.ControlPlaneCount{Ready: 1, Wanted: 1}) || got.ObservedGeneration != 3 {
 		t.Errorf("status %+v", got)

@@ -65,7 +65,11 @@ func setStatus(status *v1alpha1.ClusterStatus, generation int64, p engine.Propos
 	case rest:
 		clearError(status)
 		status.Phase = v1alpha1.ClusterRunning
-		setReady(status, generation, true, "Matches", "the cluster is in its desired state")
+		if differs := p.Plan.Exceptions(); len(differs) > 0 {
+			setReady(status, generation, false, "Differs", "there is nothing to do, but: "+strings.Join(differs, "; "))
+		} else {
+			setReady(status, generation, true, "Matches", "the cluster is in its desired state")
+		}
 	case awaitApproval:
 		clearError(status)
 		status.Phase = v1alpha1.ClusterAwaitingApproval
